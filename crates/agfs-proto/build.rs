@@ -1,0 +1,8 @@
+//! Compiles the .proto files in Rust (protox), so that no protoc is needed.
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    println!("cargo::rerun-if-changed=proto");
+    let descriptors = protox::compile(["agfs/v1/model.proto", "agfs/v1/service.proto"], ["proto"])?;
+    tonic_prost_build::configure().bytes(".agfs.v1.Chunk.data").compile_fds(descriptors)?;
+    Ok(())
+}
