@@ -40,12 +40,8 @@ async fn count(State(requests): State<Arc<Requests>>, request: Request, next: Ne
     {
         let mut counts = requests.0.lock();
         let path = request.uri().path();
-        match counts.get_mut(path) {
-            Some(n) => *n += 1,
-            None if counts.len() < MAX_PATHS => {
-                counts.insert(path.to_owned(), 1);
-            }
-            None => {}
+        if counts.len() < MAX_PATHS || counts.contains_key(path) {
+            *counts.entry(path.to_owned()).or_default() += 1;
         }
     }
     next.run(request).await

@@ -5,10 +5,10 @@ use crate::config::{About, ServerConfig};
 use crate::engine::Engine;
 use crate::grpc::Service;
 use crate::http::with_http;
-use crate::store::MetaStore;
-use crate::store::rocks::RocksStore;
+use crate::store::{MetaStore, RocksConfig, RocksStore};
 use agfs_core::error::{Error, ErrorKind, Result};
 use agfs_core::time::{Clock, Timestamp};
+use axum::serve::ListenerExt;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -101,8 +101,9 @@ pub async fn start(config: ServerConfig) -> Result<Running> {
 async fn open(config: &ServerConfig, clock: Arc<dyn Clock>) -> Result<(Arc<Engine>, Arc<About>)> {
     let dir = &config.data_dir;
     make_dir(dir)?;
-    let (meta_dir, cache) = (dir.join("meta"), config.cache_bytes);
-    let meta = tokio::task::spawn_blocking(move || RocksStore::open(&meta_dir, cache))
+    let rocks = RocksConfig { block_cache: usize::try_from(config.cache_bytes).unwrap_or(usize::MAX), ..RocksConfig::default() };
+    let meta_dir = dir.join("meta");
+    let meta = tokio::task::spawn_blocking(move || RocksStore::open(&meta_dir, &rocks))
         .await
         .map_err(|e| Error::internal(format!("the task that opens the store failed: {e}")))??;
     let meta: Arc<dyn MetaStore> = Arc::new(meta);

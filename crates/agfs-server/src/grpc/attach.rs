@@ -3,7 +3,7 @@
 //! When the stream ends, nobody waits for the mount any more: a client whose stream ended trusts nothing it has cached
 //! until it is attached again. Silence for a lease ends it too.
 
-use super::{Service, checked, fail};
+use super::{Service, fail};
 use crate::engine::SpaceCell;
 use crate::hub::{LEASE, Listener, Message};
 use crate::model::paths;
