@@ -53,7 +53,9 @@ async fn health(State(shared): State<Shared>) -> Response {
     let read = tokio::task::spawn_blocking(move || engine.meta.get(&crate::model::keys::counter("space")).map(|_| ()));
     let (status, body) = match read.await {
         Ok(Ok(())) => (StatusCode::OK, json!({ "status": "ok", "version": shared.about.version })),
-        Ok(Err(e)) => (http_status(e.kind()), json!({ "status": "failing", "code": e.kind().code(), "message": e.message() })),
+        Ok(Err(e)) => {
+            (http_status(e.kind()), json!({ "status": "failing", "code": e.kind().code(), "message": e.message() }))
+        }
         Err(_) => (StatusCode::SERVICE_UNAVAILABLE, json!({ "status": "failing" })),
     };
     (status, Json(body)).into_response()
