@@ -88,13 +88,15 @@ impl ShadowFs {
         let from = self.inodes.fd(parent.ino())?;
         let to = self.inodes.fd(newparent.ino())?;
         let _moving = self.inodes.moving();
-        let source = Leaving::hold(&from, name)?;
+        let source = Leaving::hold(&from, name);
         let target = match Leaving::hold(&to, newname) {
             Ok(target) => Some(target),
-            Err(Errno::NOENT) => None,
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG) => None,
             Err(errno) => return Err(errno),
         };
+        // Also without a source: which of several errors comes first is the local kernel's choice.
         rustix::fs::renameat_with(&from, name, &to, newname, flags)?;
+        let source = source?;
         let (old, new) = (link(parent, name), link(newparent, newname));
         match target {
             // Two names of one inode: rename(2) does nothing, and exchanging them changes nothing.

@@ -51,10 +51,8 @@ impl ShadowFs {
     pub fn listxattr(&self, place: Place) -> Result<Vec<u8>> {
         let fd = self.inodes.fd(place.ino())?;
         let path = proc_path(&fd);
-        let mut names = whole(
-            || rustix::fs::listxattr_query(&*path),
-            |list| rustix::fs::listxattr(&*path, spare_capacity(list)),
-        )?;
+        let mut names =
+            whole(|| rustix::fs::listxattr_query(&*path), |list| rustix::fs::listxattr(&*path, spare_capacity(list)))?;
         if names.windows(ACL_PREFIX.len()).any(|w| w == ACL_PREFIX) {
             names = names.split_inclusive(|&b| b == 0).filter(|n| check(n).is_ok()).flatten().copied().collect();
         }
