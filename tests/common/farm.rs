@@ -1,8 +1,8 @@
 //! One server, its mounts, and the command line pointed at it: everything below one temporary directory, with nothing of
 //! the user's own settings, and taken down when the test ends. Uses only what the command line documents.
 
-use super::process::{Watchdog, detach, is_mounted, signal, start, wait};
-use super::run::{Done, last, run};
+use super::process::{Watchdog, detach, is_mounted, mounts_below, signal, start, wait};
+use super::run::{Done, last, line, run};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -246,7 +246,7 @@ impl Farm {
     pub fn cli_input<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>, input: &[u8]) -> Done {
         let mut command = self.agfs(args);
         let done = run(&mut command, input, CALL);
-        assert!(done.status.success(), "{command:?}: {}\n{}", done.status, done.tail());
+        assert!(done.status.success(), "{}: {}\n{}", line(&command), done.status, done.tail());
         done
     }
 
@@ -262,9 +262,9 @@ impl Farm {
     pub fn fails<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>, code: i32) -> Done {
         let mut command = self.agfs(args);
         let done = run(&mut command, b"", CALL);
-        assert_eq!(done.code(), code, "{command:?}\n{}", done.tail());
+        assert_eq!(done.code(), code, "{}\n{}", line(&command), done.tail());
         let err = done.err();
-        assert!(err.trim().len() > 10 && !err.contains("panicked"), "{command:?}: standard error: {err:?}");
+        assert!(err.trim().len() > 10 && !err.contains("panicked"), "{}: standard error: {err:?}", line(&command));
         done
     }
 
@@ -320,6 +320,10 @@ impl Drop for Farm {
             // Detached first: nothing that still works in the mount can keep the client from ending.
             detach(&dir);
             end(&mut child);
+        }
+        // Mounts in the background, too: their clients end with them.
+        for dir in mounts_below(&self.work) {
+            detach(&dir);
         }
         if let Some(mut server) = self.server.take() {
             end(&mut server);

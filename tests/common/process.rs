@@ -16,7 +16,7 @@ pub fn start(command: &mut Command, log: &Path) -> Child {
     unsafe {
         command.pre_exec(|| Ok(rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?));
     }
-    command.spawn().unwrap_or_else(|e| panic!("cannot start {command:?}: {e}"))
+    command.spawn().unwrap_or_else(|e| panic!("cannot start {}: {e}", super::run::line(command)))
 }
 
 /// Sends a signal to a child that has not been waited for.
@@ -40,8 +40,20 @@ pub fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
 
 /// Whether something is mounted exactly at `dir`, by the kernel's table: asks no file system, so it cannot hang.
 pub fn is_mounted(dir: &Path) -> bool {
+    mountpoints().iter().any(|m| m == dir)
+}
+
+/// What is mounted below `dir`, the innermost first.
+pub fn mounts_below(dir: &Path) -> Vec<PathBuf> {
+    let mut found = mountpoints();
+    found.retain(|m| m.starts_with(dir) && m != dir);
+    found.reverse();
+    found
+}
+
+fn mountpoints() -> Vec<PathBuf> {
     let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
-    table.lines().filter_map(|l| l.split(' ').nth(4)).any(|field| Path::new(&unescape(field)) == dir)
+    table.lines().filter_map(|l| l.split(' ').nth(4)).map(unescape).collect()
 }
 
 /// The table writes space, tab, newline and backslash as octal.

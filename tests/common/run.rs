@@ -50,9 +50,15 @@ pub fn last(text: &str, n: usize) -> &str {
     &text[from..]
 }
 
+/// The program and its arguments, without the environment that [`Command`]'s own form would show.
+pub fn line(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|w| w.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+}
+
 /// Runs the program with `input` on its standard input; kills it and its children, and fails the test, after `limit`.
 pub fn run(command: &mut Command, input: &[u8], limit: Duration) -> Done {
-    let what = format!("{command:?}");
+    let what = line(command);
     // Files and not pipes: nobody has to read along, and a child that outlives the program holds nothing up.
     let (mut stdin, mut stdout, mut stderr) = (scratch(), scratch(), scratch());
     stdin.write_all(input).unwrap();

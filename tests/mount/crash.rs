@@ -3,6 +3,7 @@
 use crate::common::Farm;
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -24,6 +25,7 @@ impl Writer {
     fn start(m: &Path, tag: String) -> Writer {
         let stop = std::sync::Arc::new(AtomicBool::new(false));
         let (stopped, m) = (std::sync::Arc::clone(&stop), m.to_owned());
+        let device = fs::metadata(&m).unwrap().dev();
         let thread = std::thread::spawn(move || {
             let mut acknowledged = Vec::new();
             for i in 0.. {
@@ -31,14 +33,16 @@ impl Writer {
                     break;
                 }
                 let name = format!("{tag}{i}");
-                let write = || -> std::io::Result<()> {
+                let write = || -> std::io::Result<bool> {
                     let mut file = File::create(m.join(&name))?;
                     file.write_all(&content(&name))?;
-                    file.sync_all()
+                    file.sync_all()?;
+                    // When the mount has been cleared away, the same path leads to the plain disk below it.
+                    Ok(file.metadata()?.dev() == device)
                 };
                 match write() {
-                    Ok(()) => acknowledged.push(name),
-                    Err(_) => std::thread::sleep(Duration::from_millis(20)),
+                    Ok(true) => acknowledged.push(name),
+                    Ok(false) | Err(_) => std::thread::sleep(Duration::from_millis(20)),
                 }
             }
             acknowledged

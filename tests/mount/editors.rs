@@ -100,7 +100,7 @@ fn tar_packs_and_unpacks_the_same() {
     farm.sh(&source, "ln d0/e0/f0.txt hard; chmod 2750 d2; mkdir -p deep/a/b/c; truncate -s 5M hole; echo x >> hole");
     let tar = farm.path("a.tar");
     let pack = |dir: &Path, to: &Path| {
-        let script = format!("tar -S --sort=name --numeric-owner -cf '{}' .", to.display());
+        let script = format!("tar -S --format=posix --sort=name --numeric-owner -cf '{}' .", to.display());
         farm.sh(dir, &script);
         std::fs::read(to).unwrap()
     };
