@@ -9,7 +9,7 @@
 #[path = "common/source.rs"]
 mod source;
 
-use source::{code_only, is_production, without_tests};
+use source::{code_only, without_tests};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -168,8 +168,8 @@ fn nothing_is_left_unfinished() {
 #[test]
 fn production_code_does_not_panic_on_errors() {
     let mut wrong = Vec::new();
-    for (file, text) in rust_files().into_iter().filter(|(file, _)| is_production(Path::new(file))) {
-        wrong.extend(panics(&text).into_iter().map(|n| format!("{file}:{n}")));
+    for (file, text) in source::production() {
+        wrong.extend(panics(&text).into_iter().map(|n| format!("{}:{n}", file.display())));
     }
     report("unwrap/expect in production code: return the error, or say `// invariant: …` why it cannot happen", &wrong);
 }

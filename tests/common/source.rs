@@ -31,8 +31,8 @@ pub fn text(file: &Path) -> Option<String> {
     String::from_utf8(std::fs::read(root().join(file)).expect("a listed file can be read")).ok()
 }
 
-/// Whether the file is compiled into something that users run: below `src/` of the root or of a crate, and no test module.
-pub fn is_production(file: &Path) -> bool {
+/// Whether the file is below `src/` of the root or of a crate, and not a test module by its name.
+fn is_in_a_crate(file: &Path) -> bool {
     let parts: Vec<&str> = file.iter().filter_map(|p| p.to_str()).collect();
     let inner = match parts.as_slice() {
         ["crates", _, "src", inner @ ..] | ["src", inner @ ..] => inner,
@@ -40,6 +40,36 @@ pub fn is_production(file: &Path) -> bool {
     };
     let is_test = |p: &&str| matches!(*p, "tests" | "test" | "tests.rs" | "test.rs") || p.ends_with("_tests.rs");
     file.extension().is_some_and(|e| e == "rs") && !inner.iter().any(is_test)
+}
+
+/// The files that are compiled into something that users run, with their text: those of the crates, without modules that
+/// are declared under `#[cfg(test)]`.
+pub fn production() -> Vec<(PathBuf, String)> {
+    let read = |f: PathBuf| text(&f).map(|t| (f, t));
+    let mut all: Vec<(PathBuf, String)> = files().into_iter().filter(|f| is_in_a_crate(f)).filter_map(read).collect();
+    let tests: Vec<PathBuf> = all.iter().flat_map(|(file, text)| test_modules(file, text)).collect();
+    // `x.rs`, and everything below `x/`.
+    all.retain(|(file, _)| !tests.iter().any(|t| file.with_extension("") == *t || file.starts_with(t)));
+    all
+}
+
+/// Where the modules lie that this file declares under `#[cfg(test)]`, without their extension.
+fn test_modules(file: &Path, text: &str) -> Vec<PathBuf> {
+    let stem = file.file_stem().unwrap_or_default();
+    let parent = file.parent().unwrap_or(Path::new(""));
+    let dir = if ["mod", "lib", "main"].iter().any(|n| stem == *n) { parent.to_owned() } else { parent.join(stem) };
+    let mut found = Vec::new();
+    let mut marked = false;
+    for line in text.lines().map(str::trim) {
+        if line.starts_with("#[cfg(") && line.contains("test") && !line.contains("not(test") {
+            marked = true;
+        } else if !line.starts_with("#[") && !line.starts_with("//") {
+            let name = line.strip_suffix(';').and_then(|l| l.split_once("mod ")).map(|(_, name)| name);
+            found.extend(name.filter(|_| marked).map(|name| dir.join(name)));
+            marked = false;
+        }
+    }
+    found
 }
 
 /// The source with every item under `#[cfg(test)]` replaced by empty lines, so that line numbers stay. Relies on rustfmt's
@@ -191,7 +221,11 @@ mod tests {
             ("crates/agfs-core/tests/x.rs", false),
             ("tests/mount.rs", false),
         ] {
-            assert_eq!(is_production(Path::new(file)), production, "{file}");
+            assert_eq!(is_in_a_crate(Path::new(file)), production, "{file}");
         }
+        let text = "mod a;\n#[cfg(test)]\npub mod suite;\n#[cfg(any(test, feature = \"x\"))]\n/// Doc.\nmod b;\nmod c;";
+        let found = test_modules(Path::new("crates/x/src/store/mod.rs"), text);
+        assert_eq!(found, [Path::new("crates/x/src/store/suite"), Path::new("crates/x/src/store/b")]);
+        assert_eq!(test_modules(Path::new("src/y.rs"), text)[0], Path::new("src/y/suite"));
     }
 }
