@@ -12,7 +12,7 @@ mod errno;
 mod fuse;
 mod kernel;
 pub mod mount;
-mod shadow;
+pub mod shadow;
 mod sink;
 mod tree;
 mod upstream;

@@ -80,7 +80,7 @@ pub async fn mount(config: MountConfig) -> Result<MountHandle> {
     let (session, welcome) = MountSession::attach(config.connection.clone(), options, sink.clone()).await?;
     let Welcome { mount, space, head, root, .. } = welcome;
     let root_id = root.file_id;
-    sink.tree.begin(head, root);
+    sink.tree.begin(head, root, config.at.is_empty());
     kernel.set_root(root_id);
 
     let calls = Arc::new(Counters::new(Call::NAMES));

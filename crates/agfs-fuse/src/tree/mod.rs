@@ -70,14 +70,17 @@ impl VersionTree {
     }
 
     /// Begins at `head`, where `root` was as given. Changes may have come before; then `root` is fetched when needed.
-    pub fn begin(&self, head: Point, root: Node) {
+    /// `live`: the present is shown, so that answers from another timeline are ahead of the stream.
+    pub fn begin(&self, head: Point, root: Node, live: bool) {
         let mut state = self.state.write();
         if state.seen <= head.seq {
             state.seen = head.seq;
             state.hold(Arc::new(TreeNode::new(root, None)));
         }
         let seq = state.seen;
-        state.head.get_or_insert(Point { timeline: head.timeline, seq });
+        if live {
+            state.head.get_or_insert(Point { timeline: head.timeline, seq });
+        }
         self.advance(&state);
     }
 

@@ -42,6 +42,7 @@ pub(super) struct State {
     pub nodes: FxHashMap<FileId, Arc<TreeNode>>,
     pub dirs: FxHashMap<FileId, Children>,
     pub seen: Seq,
+    /// The point of a tree that shows the present.
     pub head: Option<Point>,
     /// Counts resets: what was asked for before one is not installed after it.
     pub generation: u64,
