@@ -1,8 +1,10 @@
 //! For tests: a server in memory whose every answer the test can hold back, a kernel that writes down what it is told,
 //! and mounts made of them. No network, no mount.
 
+mod alloc;
 mod server;
 
+pub use alloc::allocated_here;
 pub use server::{FakeServer, FakeUpstream};
 
 use crate::content::ScratchDir;

@@ -2,17 +2,12 @@
 
 use super::VersionTree;
 use super::state::State;
+use crate::testing::allocated_here;
 use agfs_core::apply::new_root;
 use agfs_core::manifest::{Extent, Manifest};
 use agfs_core::name::Name;
 use agfs_core::node::{Body, Content, DirInfo, Link, Node};
 use agfs_core::{ChunkHash, FileId, Seq, Timestamp};
-
-/// Resident memory of this process, in bytes.
-fn resident() -> u64 {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
-    statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4_096
-}
 
 fn file(id: u64, dir: FileId) -> (Name, Node) {
     let name = Name::new(format!("source_file_{id}.rs").as_bytes()).unwrap();
@@ -32,7 +27,7 @@ fn an_entry_takes_less_than_400_bytes() {
     const DIRS: u64 = 1_000;
     const FILES: u64 = 1_000;
     let tree = VersionTree::new(std::time::Duration::ZERO);
-    let before = resident();
+    let before = allocated_here();
     for d in 0..DIRS {
         let id = FileId(10 + d);
         let entries: Vec<_> = (0..FILES).map(|f| file(1_000_000 + d * FILES + f, id)).collect();
@@ -43,7 +38,7 @@ fn an_entry_takes_less_than_400_bytes() {
         let mut state = tree.state.write();
         State::install(&mut state, dir, entries, Seq(1));
     }
-    let per_entry = (resident() - before) / (DIRS * FILES);
+    let per_entry = (allocated_here() - before) / (DIRS * FILES) as i64;
     println!("{per_entry} bytes an entry, at {} entries", DIRS * FILES);
     assert_eq!(tree.counts(), (DIRS * FILES + DIRS, DIRS));
     assert!(per_entry < 400, "{per_entry} bytes an entry");

@@ -97,6 +97,7 @@ async fn an_answer_that_is_ahead_of_the_stream_waits_for_it() {
 #[tokio::test]
 async fn a_stream_that_never_comes_is_an_error_in_the_end() {
     let server = FakeServer::new();
+    server.put(ROOT, "old", b"1");
     let m = mount(&server);
     m.up.hold_stream();
     server.put(ROOT, "new", b"2");

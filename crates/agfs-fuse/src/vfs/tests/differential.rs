@@ -121,6 +121,12 @@ impl Both {
         let cwd = rustix::fs::CWD;
         let real = rustix::fs::renameat_with(cwd, self.real(p), cwd, self.real(q), flags).map_err(|e| e.raw_os_error());
         let ours = match (self.parent(p).await, self.parent(q).await) {
+            // The kernel sees by itself that the target lies above the source.
+            (Ok(_), Ok(_)) if p.len() > q.len() && p.starts_with(q) && self.find(p).await.is_ok() => Err(match how {
+                0 => libc::EEXIST,
+                1 => libc::EINVAL,
+                _ => libc::ENOTEMPTY,
+            }),
             (Ok((a, an)), Ok((b, bn))) => {
                 let (from, to) = ((a, an.as_bytes()), (b, bn.as_bytes()));
                 self.m.vfs.rename(from, to, flags.bits()).await.map_err(|e| of(&e))
@@ -134,6 +140,8 @@ impl Both {
         let cwd = rustix::fs::CWD;
         let real = rustix::fs::linkat(cwd, self.real(p), cwd, self.real(q), AtFlags::empty());
         let ours = match (self.find(p).await, self.parent(q).await) {
+            // The kernel looks at the new name first.
+            (Ok(_), Ok(_)) if self.find(q).await.is_ok() => Err(libc::EEXIST),
             (Ok((ino, _)), Ok((at, name))) => {
                 let linked = self.m.vfs.link(ino, at, name.as_bytes()).await;
                 linked.map(|e| self.m.vfs.forget(e.stat.ino, 1)).map_err(|e| of(&e))
