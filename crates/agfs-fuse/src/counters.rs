@@ -21,7 +21,7 @@ counted! {
     /// File system requests.
     Verb {
         Access = "access", CopyFileRange = "copy_file_range", Create = "create", Fallocate = "fallocate", Flush = "flush",
-        Forget = "forget", Fsync = "fsync", Fsyncdir = "fsyncdir", Getattr = "getattr", Getxattr = "getxattr", Link = "link",
+        Forget = "forget", Fsync = "fsync", Fsyncdir = "fsyncdir", Getattr = "getattr", Getxattr = "getxattr", Ioctl = "ioctl", Link = "link",
         Listxattr = "listxattr", Lookup = "lookup", Lseek = "lseek", Mkdir = "mkdir", Mknod = "mknod", Open = "open",
         Opendir = "opendir", Read = "read", Readdir = "readdir", Readdirplus = "readdirplus", Readlink = "readlink",
         Release = "release", Releasedir = "releasedir", Removexattr = "removexattr", Rename = "rename", Rmdir = "rmdir",

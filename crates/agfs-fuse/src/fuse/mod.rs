@@ -16,6 +16,7 @@ use fuser::{Errno, Generation, ReplyEntry, Request};
 use std::ffi::OsStr;
 use std::sync::Arc;
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 
 /// File ids are never used again, so generations say nothing.
 const GENERATION: Generation = Generation(0);
@@ -26,13 +27,14 @@ pub struct Adapter {
     runtime: Handle,
     numbers: Numbers,
     requests: Arc<Counters>,
+    ended: watch::Sender<bool>,
 }
 
 impl Adapter {
-    /// An adapter that runs what must wait on `runtime`.
-    pub fn new(vfs: Arc<Vfs>, runtime: Handle, requests: Arc<Counters>) -> Self {
+    /// An adapter that runs what must wait on `runtime`, and says on `ended` when the session with the kernel is over.
+    pub fn new(vfs: Arc<Vfs>, runtime: Handle, requests: Arc<Counters>, ended: watch::Sender<bool>) -> Self {
         let numbers = Numbers { root: vfs.root() };
-        Adapter { vfs, runtime, numbers, requests }
+        Adapter { vfs, runtime, numbers, requests, ended }
     }
 
     fn count(&self, verb: Verb) {

@@ -19,8 +19,8 @@ const END: Duration = Duration::from_secs(30);
 
 /// A session with the kernel.
 pub(super) struct KernelMount {
-    /// How the session ended, when it has.
-    ended: watch::Receiver<Option<Result<()>>>,
+    /// Whether the session is over.
+    ended: watch::Receiver<bool>,
 }
 
 impl KernelMount {
@@ -35,7 +35,8 @@ impl KernelMount {
         requests: Arc<Counters>,
         link: &Arc<KernelLink>,
     ) -> Result<KernelMount> {
-        let adapter = Adapter::new(vfs.clone(), tokio::runtime::Handle::current(), requests);
+        let (end, ended) = watch::channel(false);
+        let adapter = Adapter::new(vfs.clone(), tokio::runtime::Handle::current(), requests, end);
         let (config, path) = (mount_options(options), at.to_owned());
         let made = tokio::task::spawn_blocking(move || Session::new(adapter, &path, &config)).await;
         let session = made
@@ -47,27 +48,21 @@ impl KernelMount {
             tracing::info!("the kernel has no dentry epochs (Linux 6.16): names are looked up each time");
         }
         vfs.set_epoch(has_epoch);
-        let (end, ended) = watch::channel(None);
-        std::thread::Builder::new()
-            .name("agfs-session".into())
-            .spawn(move || {
-                let result = session.run().map_err(|e| Error::io(format!("the session with the kernel broke: {e}")));
-                end.send_replace(Some(result));
-            })
-            .map_err(|e| local("starting the session's thread", &e))?;
+        let background = session.spawn().map_err(|e| local("starting the session's threads", &e))?;
+        // Dropped, it would unmount whatever lies at the path by then, which may be somebody else's. The adapter tells of the
+        // end, and `unmount` is the only place that unmounts.
+        std::mem::forget(background);
         Ok(KernelMount { ended })
     }
 
     /// Returns when the session has ended.
     ///
     /// # Errors
-    /// `Io` when it broke.
+    /// `Internal` when its threads are gone without having said so.
     pub async fn wait(&self) -> Result<()> {
         let mut ended = self.ended.clone();
-        match ended.wait_for(Option::is_some).await {
-            Ok(result) => result.clone().unwrap_or(Ok(())),
-            Err(_) => Err(Error::internal("the session's thread panicked")),
-        }
+        let over = ended.wait_for(|over| *over).await;
+        over.map(drop).map_err(|_| Error::internal("the session with the kernel broke"))
     }
 
     /// Unmounts, if that has not happened, and waits for the session to end.
@@ -75,7 +70,7 @@ impl KernelMount {
     /// # Errors
     /// `Conflict` when the mount is in use, `Io`.
     pub async fn unmount(&self, at: &Path) -> Result<()> {
-        if self.ended.borrow().is_none() {
+        if !*self.ended.borrow() {
             let path = at.to_owned();
             let done = tokio::task::spawn_blocking(move || point::unmount(&path)).await;
             done.map_err(|e| Error::internal(format!("a worker failed: {e}")))??;

@@ -129,7 +129,7 @@ fn is_ours(table: &[u8], path: &Path) -> bool {
         let ours = kind == b"fuse.agfs" || (kind == b"fuse" && source.starts_with(b"agfs:"));
         (at == wanted).then_some(ours)
     });
-    here.last().unwrap_or(false)
+    here.fold(false, |_, ours| ours)
 }
 
 /// Undoes the octal escapes of blanks in the table of mounts.

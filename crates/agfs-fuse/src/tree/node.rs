@@ -23,7 +23,8 @@ pub struct TreeNode {
     /// How many contents the file has had.
     pub version_no: u64,
     link: Option<Link>,
-    more_links: Option<Box<Vec<Link>>>,
+    /// Boxed twice, so that nodes without any, which most are, pay 8 bytes.
+    more_links: Option<Box<Box<[Link]>>>,
     body: Small,
 }
 
@@ -70,7 +71,7 @@ impl TreeNode {
             version: node.version,
             version_no: node.version_no,
             link,
-            more_links: (!node.more_links.is_empty()).then(|| Box::new(node.more_links)),
+            more_links: (!node.more_links.is_empty()).then(|| Box::new(node.more_links.into_boxed_slice())),
             body: match node.body {
                 Body::File(content) => Small::of(content),
                 Body::Dir(dir) => Small::Dir(dir),

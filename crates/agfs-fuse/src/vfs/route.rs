@@ -94,8 +94,7 @@ impl Vfs {
     pub(super) async fn matches_rules(&self, parent: FileId, name: &Name) -> Result<bool> {
         // The path upwards, as far as the space's root.
         let (mut dirs, mut names) = (vec![parent], vec![name.clone()]);
-        loop {
-            let Some(&at) = dirs.last() else { break };
+        while let Some(&at) = dirs.last() {
             let node = self.world.tree.fetch(self.world.up.as_ref(), at).await?;
             let Some(link) = node.link() else { break };
             names.push(link.name.clone());
