@@ -148,7 +148,8 @@ async fn a_directory_and_rocksdb_serve_as_well() {
         }
         let numbers = if other_disk { 100..140 } else { 0..40 };
         let open = |config: BlobConfig| {
-            let meta = crate::store::RocksStore::open(&dir.join("meta"), &crate::store::RocksConfig::default()).unwrap();
+            let meta =
+                crate::store::RocksStore::open(&dir.join("meta"), &crate::store::RocksConfig::default()).unwrap();
             ChunkStore::open(config, Arc::new(meta), Arc::new(Ticking(AtomicI64::new(0))))
         };
         let store = open(config.clone()).await.unwrap();
