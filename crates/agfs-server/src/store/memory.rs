@@ -92,3 +92,22 @@ impl MetaStore for MemoryStore {
         vec![("memory.keys".into(), map.len() as u64), ("memory.bytes".into(), bytes as u64)]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::conformance;
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn conforms() {
+        conformance::all(MemoryStore::new);
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_the_model((batches, scans) in conformance::model::history()) {
+            conformance::model::check(&MemoryStore::new(), &batches, &scans)?;
+        }
+    }
+}

@@ -4,13 +4,18 @@
 //! what the bytes say belongs to the rooms above, and so does every retry and every lock across calls.
 
 mod batch;
+#[cfg(test)]
+mod conformance;
+pub mod group_sync;
 pub mod memory;
+pub mod rocks;
 
 use agfs_core::{Error, Result};
 use bytes::Bytes;
 
 pub use batch::{Batch, Mutation};
 pub use memory::MemoryStore;
+pub use rocks::{RocksConfig, RocksStore};
 
 /// What the visitor of a scan asks for next.
 #[derive(Clone, Debug, PartialEq, Eq)]
