@@ -4,7 +4,7 @@
 
 use crate::connection::Connection;
 use agfs_core::{Error, ErrorKind, Result, Retry, Seq};
-use agfs_proto::status::from_status;
+use agfs_proto::status::{CODE_KEY, from_status};
 use std::time::Duration;
 use tokio::time::Instant;
 use tonic::Status;
@@ -46,13 +46,15 @@ pub(crate) struct Failure {
     pub error: Error,
     /// Whether no connection was made at all.
     pub refused: bool,
+    /// Whether the server itself named the kind, not the transport or a stranger.
+    pub named: bool,
     /// The space's head when the server refused the call.
     pub seq: Option<Seq>,
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Failure { error, refused: false, seq: None }
+        Failure { error, refused: false, named: false, seq: None }
     }
 }
 
@@ -71,7 +73,8 @@ impl From<Status> for Failure {
         } else {
             from_status(&status)
         };
-        Failure { error, refused, seq }
+        let named = status.metadata().contains_key(CODE_KEY);
+        Failure { error, refused, named, seq }
     }
 }
 
@@ -193,7 +196,7 @@ mod tests {
     use super::*;
 
     fn failed(kind: ErrorKind, refused: bool) -> Failure {
-        Failure { error: Error::new(kind, "x"), refused, seq: None }
+        Failure { error: Error::new(kind, "x"), refused, named: false, seq: None }
     }
 
     #[test]

@@ -1,127 +1,176 @@
-//! A mount's session.
+//! A mount's session with the server: registered once, told of every change in order, applying operations and returning
+//! when the mount's own tree shows them.
+//!
+//! The stream with its reconnecting is in `stream`, file ids in `ids`. What a change means for a tree is the sink's business.
+
+mod ids;
+mod options;
+mod state;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+pub use options::{AttachOptions, TreeSink, Welcome};
 
 use crate::chunking::EncodedChunk;
 use crate::connection::Connection;
 use crate::tree::Durable;
-use agfs_core::change::ChangeSet;
-use agfs_core::node::Node;
 use agfs_core::op::{Author, TimedOp};
-use agfs_core::space::{Consistency, Mount, Point, Space};
-use agfs_core::{Error, FileId, Result, Seq};
+use agfs_core::space::Mount;
+use agfs_core::{Error, FileId, OpId, Result, Seq};
+use ids::IdPool;
+use parking_lot::Mutex;
+use state::Shared;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
+use tokio::task::JoinHandle;
+use tokio_util::sync::DropGuard;
 
-/// What keeps a mount's tree; told of changes in order, from one task.
-pub trait TreeSink: Send + Sync + 'static {
-    /// The tree changed. When this returns, the acknowledgement is sent: from then on every lookup, open and stat must be
-    /// answered from `set.to` or later. `own`: made by an apply of this session that still waits. Must not block on the network or on kernel calls
-    /// that can take directory or page locks.
-    fn changes(&self, set: &ChangeSet, own: bool);
+/// How long a clean end may take.
+const DETACH: Duration = Duration::from_secs(3);
 
-    /// The tree has another state now (a rollback, or the stream could not go on where it was): drop everything cached.
-    /// The same rules as for `changes` hold.
-    fn reset(&self, head: Point);
-
-    /// The stream is lost, or is back (after a possible reset). While it is lost the cache may not be trusted.
-    fn connected(&self, up: bool);
-}
-
-/// What a mount is to be.
-#[derive(Clone, Debug)]
-pub struct AttachOptions {
-    /// The space, by name or id.
-    pub space: String,
-    /// A reference for a read-only view of the past; empty for the present.
-    pub at: String,
-    /// The directory to show as the root, absolute; empty for the root of the space.
-    pub sub_path: Vec<u8>,
-    /// Where it is mounted on this host.
-    pub mount_path: String,
-    /// The tenant, empty when there is none.
-    pub tenant: String,
-    /// The user, empty when unknown.
-    pub user: String,
-    /// The conversation, empty when there is none.
-    pub conversation: String,
-    /// Agent, task and step of what is done through the mount (its `mount` is filled in by the session).
-    pub author: Author,
-    /// This host's name.
-    pub host: String,
-    /// How it sees others' changes.
-    pub consistency: Consistency,
-    /// Whether it can change anything.
-    pub read_only: bool,
-}
-
-/// The server's answer to a new mount.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Welcome {
-    /// The mount as registered, with its id.
-    pub mount: Mount,
-    /// The space.
-    pub space: Space,
-    /// The state that the mount has from now on.
-    pub head: Point,
-    /// The root of the mount, in that state.
-    pub root: Node,
-    /// How long a silent side is taken for alive.
-    pub lease: Duration,
-}
-
-/// A live mount's session with the server.
+/// A live mount's session with the server. Ends when it is dropped, cleanly by [`MountSession::detach`].
 pub struct MountSession {
-    conn: Connection,
+    shared: Arc<Shared>,
+    ids: Arc<IdPool>,
+    task: Mutex<Option<JoinHandle<()>>>,
+    _stop: DropGuard,
+}
+
+impl std::fmt::Debug for MountSession {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MountSession").field("mount", &self.mount().id).field("seen", &self.seen()).finish()
+    }
 }
 
 impl MountSession {
-    /// Registers a mount.
+    /// Registers a mount and begins to follow its changes. The sink is told `connected(true)` and perhaps changes before this
+    /// returns; a node it was told of is newer than the welcome's root when its version is. Fails as the server says (`NotFound`
+    /// for an unknown space), or `Unavailable` when none answers within the connection's patience.
     pub async fn attach(
         conn: Connection,
         options: AttachOptions,
         sink: Arc<dyn TreeSink>,
     ) -> Result<(Arc<MountSession>, Welcome)> {
-        let _ = (conn, options, sink);
-        Err(Error::unsupported(""))
+        let (link, welcome) = stream::first(&conn, &options).await?;
+        let space = welcome.space.id.to_string();
+        let shared = Arc::new(Shared::new(conn.clone(), options, sink, &welcome));
+        let task = tokio::spawn(stream::run(shared.clone(), link));
+        let session = MountSession {
+            ids: IdPool::new(conn, space),
+            task: Mutex::new(Some(task)),
+            _stop: shared.stop.clone().drop_guard(),
+            shared,
+        };
+        Ok((Arc::new(session), welcome))
     }
-    /// The connection.
+
+    /// The connection that it uses.
     pub fn connection(&self) -> &Connection {
-        &self.conn
+        &self.shared.conn
     }
-    /// The mount as registered.
+
+    /// The mount as the server has it registered, with what it has seen by now.
     pub fn mount(&self) -> Mount {
-        unreachable!()
+        let seen = self.seen();
+        Mount { seen, ..self.shared.mount.lock().clone() }
     }
+
     /// The last change that the sink has been told of.
     pub fn seen(&self) -> Seq {
-        Seq(0)
+        self.shared.state.borrow().head.seq
     }
-    /// Waits for `seen >= seq`.
+
+    /// Returns when the sink has been told of the change `seq`. Fails with `TimedOut` after the connection's patience, and with
+    /// the session's error when it has ended.
     pub async fn wait_seen(&self, seq: Seq) -> Result<()> {
-        let _ = seq;
-        Ok(())
+        self.shared.wait_seen(seq).await
     }
-    /// Waits for the stream to be up.
+
+    /// Returns when the stream is up, at once when it is. Fails with `Unavailable` after the connection's patience, and with the
+    /// session's error when it has ended.
     pub async fn wait_connected(&self) -> Result<()> {
-        Ok(())
+        self.shared.wait_connected().await
     }
-    /// Applies.
+
+    /// Applies operations together or not at all, with the chunks that they name and the server may lack, and returns the last
+    /// change made when the sink has been told of it. A refusal is returned when the sink has been told of everything that the
+    /// server had when it refused.
     pub async fn apply(&self, ops: Vec<TimedOp>, chunks: Vec<EncodedChunk>, durable: Durable) -> Result<Seq> {
-        let _ = (ops, chunks, durable);
-        Ok(Seq(0))
+        let shared = &self.shared;
+        shared.alive()?;
+        let flight = InFlight::begin(shared, shared.conn.next_op_id());
+        let (space, author) = {
+            let mount = shared.mount.lock();
+            (mount.space.to_string(), Author { mount: mount.id, ..mount.author.clone() })
+        };
+        let applying = shared.conn.apply_as(flight.op_id, &space, &author, &ops, chunks, durable);
+        let outcome = tokio::select! {
+            outcome = applying => outcome,
+            ended = shared.ended() => return Err(ended),
+        };
+        match outcome {
+            Ok(applied) => shared.wait_seen(applied.to).await.map(|()| applied.to),
+            Err(failure) => {
+                if let Some(seq) = failure.seq {
+                    // The refusal stands whether or not the stream can show the reason in time.
+                    let _ = shared.wait_seen(seq).await;
+                }
+                Err(failure.error)
+            }
+        }
     }
-    /// Syncs.
+
+    /// Returns when everything applied before is on the server's disk, or with `object` in the object store.
     pub async fn sync(&self, object: bool) -> Result<Seq> {
-        let _ = object;
-        Ok(Seq(0))
+        self.shared.alive()?;
+        let space = self.shared.mount.lock().space.to_string();
+        tokio::select! {
+            done = self.shared.conn.sync(&space, object) => done,
+            ended = self.shared.ended() => Err(ended),
+        }
     }
-    /// The next id.
+
+    /// An id for a new node, for this mount alone; from a stock that is filled in the background.
     pub async fn next_file_id(&self) -> Result<FileId> {
-        Ok(FileId(1))
+        self.shared.alive()?;
+        self.ids.next().await
     }
-    /// Bytes not sent.
+
+    /// Says how many bytes this mount has not sent; the server is told with the next sign of life.
     pub fn set_pending(&self, bytes: u64) {
-        let _ = bytes;
+        self.shared.pending.store(bytes, Ordering::Relaxed);
     }
-    /// Ends.
-    pub async fn detach(&self) {}
+
+    /// Ends the session: the server forgets the mount at once. Every later call fails with `Refused`.
+    pub async fn detach(&self) {
+        self.shared.end(Error::refused("this mount is detached"));
+        self.shared.stop.cancel();
+        let task = self.task.lock().take();
+        if let Some(task) = task
+            && tokio::time::timeout(DETACH, task).await.is_err()
+        {
+            tracing::warn!("the server did not confirm the end of the mount");
+        }
+    }
+}
+
+/// An operation id that is this session's own as long as this lives.
+struct InFlight<'a> {
+    shared: &'a Shared,
+    op_id: OpId,
+}
+
+impl<'a> InFlight<'a> {
+    fn begin(shared: &'a Shared, op_id: OpId) -> Self {
+        shared.in_flight.lock().insert(op_id);
+        InFlight { shared, op_id }
+    }
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.shared.in_flight.lock().remove(&self.op_id);
+    }
 }
