@@ -69,7 +69,9 @@ fn report(failure: &Failure, json: bool) {
         Failure::Error(error) if json => print_json(&ErrorShape::new(error)),
         Failure::Usage(message) if json => print_json(&ErrorShape::usage(message)),
         Failure::Error(error) => crate::output::remark(error.message()),
-        Failure::Usage(message) => crate::output::remark(&format!("{message}\n      `agfs help` shows how it is called")),
+        Failure::Usage(message) => {
+            crate::output::remark(&format!("{message}\n      `agfs help` shows how it is called"))
+        }
         Failure::Code(_) | Failure::PipeClosed => {}
     }
 }
@@ -108,8 +110,11 @@ impl Cli {
 }
 
 fn log_to_stderr(filter: &str) -> Result<()> {
-    let filter = EnvFilter::try_new(filter)
-        .map_err(|e| Error::invalid(format!("the log filter {filter:?} is wrong ({e}): write for instance info or agfs_fuse=debug,warn")))?;
+    let filter = EnvFilter::try_new(filter).map_err(|e| {
+        Error::invalid(format!(
+            "the log filter {filter:?} is wrong ({e}): write for instance info or agfs_fuse=debug,warn"
+        ))
+    })?;
     let color = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
     // A second subscriber cannot be there: this runs once.
     let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(color).try_init();

@@ -82,7 +82,9 @@ impl Here {
             },
             (Some(a), None, None) => match self.space() {
                 Some(space) if self.forced.is_some() || a != space => Ok((space.to_owned(), a, String::new())),
-                Some(_) => Err(Failure::usage(format!("{a:?} is the current space; which reference is it to be compared with?"))),
+                Some(_) => Err(Failure::usage(format!(
+                    "{a:?} is the current space; which reference is it to be compared with?"
+                ))),
                 None => Err(Failure::usage(format!("only {a:?} is given, and {NO_SPACE}"))),
             },
             _ => Err(Failure::usage("the reference to compare with is missing")),
@@ -124,7 +126,10 @@ impl Here {
             (Some(from), Some(new)) => {
                 let from = location::parse(location::bytes(&from))?;
                 if from.path.is_some() {
-                    return Err(Failure::usage(format!("{:?} names a path; a fork takes the whole space", from.to_string())));
+                    return Err(Failure::usage(format!(
+                        "{:?} names a path; a fork takes the whole space",
+                        from.to_string()
+                    )));
                 }
                 Ok((self.optional_space(from.space)?, from.at, text(&new, "the new name")?))
             }

@@ -47,8 +47,19 @@ pub struct Config {
 }
 
 /// The keys that a variable of the environment sets: `AGFS_` and the key in capitals.
-const VARIABLES: &[&str] =
-    &["server", "space", "cache_dir", "cache_size", "memory_limit", "consistency", "durability", "log", "agent", "task", "step"];
+const VARIABLES: &[&str] = &[
+    "server",
+    "space",
+    "cache_dir",
+    "cache_size",
+    "memory_limit",
+    "consistency",
+    "durability",
+    "log",
+    "agent",
+    "task",
+    "step",
+];
 
 fn defaults() -> Config {
     Config {
@@ -68,7 +79,8 @@ impl Config {
     pub fn load(global: &Global) -> Result<Config> {
         let named = global.config.clone().or_else(|| std::env::var_os("AGFS_CONFIG").map(PathBuf::from));
         let user = named.clone().or_else(|| paths::config_dir().map(|d| d.join("config.toml")));
-        let config = Config::merge(Some(Path::new(SYSTEM_FILE)), user.as_deref(), named.is_some(), |v| std::env::var(v).ok())?;
+        let config =
+            Config::merge(Some(Path::new(SYSTEM_FILE)), user.as_deref(), named.is_some(), |v| std::env::var(v).ok())?;
         Ok(config.with_flags(global))
     }
 
@@ -169,12 +181,16 @@ mod tests {
     #[test]
     fn each_layer_hides_the_one_below() {
         let dir = tempfile::tempdir().unwrap();
-        let etc = file(dir.path(), "etc.toml", "server = 'http://etc:1'\nlog = 'info'\nagent = 'etc'\ncache_size = '1G'");
+        let etc =
+            file(dir.path(), "etc.toml", "server = 'http://etc:1'\nlog = 'info'\nagent = 'etc'\ncache_size = '1G'");
         let user = file(dir.path(), "user.toml", "server = 'http://user:1'\nagent = 'user'");
         let env = |name: &str| (name == "AGFS_TASK").then(|| "7".to_owned());
         let config = Config::merge(Some(&etc), Some(&user), true, env).unwrap();
         assert_eq!((config.server.as_str(), config.agent.as_str()), ("http://user:1", "user"));
-        assert_eq!((config.log.as_str(), config.cache_size.as_str(), config.durability.as_str()), ("info", "1G", "auto"));
+        assert_eq!(
+            (config.log.as_str(), config.cache_size.as_str(), config.durability.as_str()),
+            ("info", "1G", "auto")
+        );
         let global = Global { server: Some("http://flag:1".into()), ..Global::default() };
         let config = config.with_flags(&global);
         assert_eq!(config.server, "http://flag:1");
@@ -203,7 +219,9 @@ mod tests {
 
     #[test]
     fn sizes() {
-        for (text, want) in [("10G", 10 << 30), ("512MiB", 512 << 20), ("4096", 4096), ("1.5k", 1536), ("2 TB", 2 << 40)] {
+        for (text, want) in
+            [("10G", 10 << 30), ("512MiB", 512 << 20), ("4096", 4096), ("1.5k", 1536), ("2 TB", 2 << 40)]
+        {
             assert_eq!(parse_size(text, "--cache-size").unwrap(), want, "{text}");
         }
         for bad in ["", "G", "-1", "1X", "0", "1e9", "99999999T"] {

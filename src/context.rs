@@ -117,7 +117,9 @@ impl Context {
     fn relative(&self, path: &[u8]) -> Result<Place> {
         let Some(found) = self.inside().filter(|_| self.forced.is_none()) else {
             let shown = crate::output::text(path);
-            return Err(Failure::usage(format!("{shown:?} is relative, and that has a meaning only inside a mount: give /PATH")));
+            return Err(Failure::usage(format!(
+                "{shown:?} is relative, and that has a meaning only inside a mount: give /PATH"
+            )));
         };
         place_in(found, location::absolute(&found.space_path()?, path)?)
     }
@@ -145,7 +147,9 @@ impl Context {
                 }
                 Ok(place.path)
             }
-            Target::Location(location) => Err(Failure::usage(format!("{:?} names a space where a path is due", location.to_string()))),
+            Target::Location(location) => {
+                Err(Failure::usage(format!("{:?} names a space where a path is due", location.to_string())))
+            }
         }
     }
 
@@ -160,7 +164,8 @@ impl Context {
             Some(dir) => dir.to_path_buf(),
             None => paths::current_dir()?,
         };
-        let none = || Error::not_found(format!("{} is in no agfs mount; `agfs mounts` lists those there are", dir.display()));
+        let none =
+            || Error::not_found(format!("{} is in no agfs mount; `agfs mounts` lists those there are", dir.display()));
         Ok(mounts::find(&dir)?.ok_or_else(none)?)
     }
 }

@@ -189,11 +189,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn loc(space: &str, at: &str, path: Option<&[u8]>) -> Location {
-        Location {
-            space: (!space.is_empty()).then(|| space.into()),
-            at: at.into(),
-            path: path.map(<[u8]>::to_vec),
-        }
+        Location { space: (!space.is_empty()).then(|| space.into()), at: at.into(), path: path.map(<[u8]>::to_vec) }
     }
 
     #[test]

@@ -57,7 +57,11 @@ pub fn config_dir() -> Option<PathBuf> {
 /// Makes a directory, with its parents, that only this user can enter, and refuses one that belongs to another user.
 pub fn private_dir(dir: &Path) -> Result<()> {
     use std::os::unix::fs::MetadataExt;
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(|e| local(format!("making {}", dir.display()), &e))?;
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
+        .map_err(|e| local(format!("making {}", dir.display()), &e))?;
     let owner = fs::metadata(dir).map_err(|e| local(format!("looking at {}", dir.display()), &e))?.uid();
     if owner != rustix::process::geteuid().as_raw() {
         return Err(Error::refused(format!(
@@ -135,7 +139,9 @@ pub enum Look {
 pub fn look(path: &Path) -> Look {
     let path = path.to_path_buf();
     let look = move || match fs::metadata(&path) {
-        Ok(meta) if meta.is_dir() => Look::Directory { empty: fs::read_dir(&path).is_ok_and(|mut d| d.next().is_none()) },
+        Ok(meta) if meta.is_dir() => {
+            Look::Directory { empty: fs::read_dir(&path).is_ok_and(|mut d| d.next().is_none()) }
+        }
         Ok(_) => Look::NotADirectory,
         Err(e) if e.raw_os_error() == Some(libc::ENOTCONN) => Look::Dead,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Look::Missing,

@@ -60,11 +60,20 @@ pub async fn run(ctx: &mut Context, args: Cp) -> Result<()> {
     if let End::Space(place) = &target
         && !place.at.is_empty()
     {
-        return Err(Error::read_only(format!("{} is in the past, which cannot be changed: leave out @{}", place.display(), place.at)).into());
+        return Err(Error::read_only(format!(
+            "{} is in the past, which cannot be changed: leave out @{}",
+            place.display(),
+            place.at
+        ))
+        .into());
     }
     let conn = ctx.connect()?;
     if all.len() > 1 && !target_is_dir(&conn, &target).await? {
-        return Err(Error::not_a_directory(format!("{} sources need a directory to be copied into, and {last:?} is none", all.len())).into());
+        return Err(Error::not_a_directory(format!(
+            "{} sources need a directory to be copied into, and {last:?} is none",
+            all.len()
+        ))
+        .into());
     }
     let author = ctx.config.author(&args.by);
     let progress = progress();
@@ -76,9 +85,14 @@ pub async fn run(ctx: &mut Context, args: Cp) -> Result<()> {
     }
     progress.finish_and_clear();
     if copied.skipped > 0 {
-        crate::output::remark(&format!("{} left out", count(copied.skipped, "socket or device", "sockets and devices")));
+        crate::output::remark(&format!(
+            "{} left out",
+            count(copied.skipped, "socket or device", "sockets and devices")
+        ));
     }
-    ctx.out.show(&copied, |out| out.line(&format!("{} copied ({})", count(copied.files, "file", "files"), size(copied.bytes))))
+    ctx.out.show(&copied, |out| {
+        out.line(&format!("{} copied ({})", count(copied.files, "file", "files"), size(copied.bytes)))
+    })
 }
 
 /// Something that turns while a copy runs, on a terminal only.
@@ -138,7 +152,13 @@ async fn same_space(conn: &Connection, a: &str, b: &str) -> Result<bool> {
 }
 
 /// From one space to another, by way of a private local directory that is removed at the end.
-async fn between(conn: &Connection, from: &Place, to: (&str, &[u8]), recursive: bool, author: &Author) -> Result<CopyStats> {
+async fn between(
+    conn: &Connection,
+    from: &Place,
+    to: (&str, &[u8]),
+    recursive: bool,
+    author: &Author,
+) -> Result<CopyStats> {
     struct Scratch(PathBuf);
     impl Drop for Scratch {
         fn drop(&mut self) {

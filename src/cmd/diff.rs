@@ -55,7 +55,12 @@ fn list(ctx: &mut Context, entries: &[DiffEntry]) -> Result<()> {
 }
 
 /// A patch knows files only: what lies below a directory that moved is added as moved too, unless it is listed already.
-async fn with_renamed_below(conn: &Connection, space: &str, b: &str, entries: Vec<DiffEntry>) -> Result<Vec<DiffEntry>> {
+async fn with_renamed_below(
+    conn: &Connection,
+    space: &str,
+    b: &str,
+    entries: Vec<DiffEntry>,
+) -> Result<Vec<DiffEntry>> {
     let listed: BTreeSet<Vec<u8>> = entries.iter().map(|e| e.path.clone()).collect();
     let mut out = Vec::with_capacity(entries.len());
     for entry in entries {
@@ -80,7 +85,13 @@ async fn with_renamed_below(conn: &Connection, space: &str, b: &str, entries: Ve
     Ok(out)
 }
 
-async fn contents(ctx: &mut Context, conn: &Connection, entries: &[DiffEntry], wants_patch: bool, wants_stat: bool) -> Result<()> {
+async fn contents(
+    ctx: &mut Context,
+    conn: &Connection,
+    entries: &[DiffEntry],
+    wants_patch: bool,
+    wants_stat: bool,
+) -> Result<()> {
     let mut shapes = Vec::new();
     let mut stats = Vec::new();
     for entry in entries {

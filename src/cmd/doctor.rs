@@ -54,7 +54,11 @@ pub async fn run(ctx: &mut Context) -> Result<()> {
     checks.extend(kernel(&rustix::system::uname().release().to_string_lossy()));
     checks.push(capability());
     let cache = ctx.config.cache_dir.clone().map_or_else(paths::cache_dir, Ok);
-    for (name, dir) in [("cache directory", cache), ("runtime directory", Ok(paths::runtime_dir())), ("state directory", paths::state_dir())] {
+    for (name, dir) in [
+        ("cache directory", cache),
+        ("runtime directory", Ok(paths::runtime_dir())),
+        ("state directory", paths::state_dir()),
+    ] {
         match dir {
             Ok(dir) => checks.extend(directory(name, &dir)),
             Err(error) => checks.push(problem(name, error.message(), "set HOME or the XDG variables")),
@@ -83,11 +87,19 @@ pub async fn run(ctx: &mut Context) -> Result<()> {
 fn fuse_device() -> Check {
     const DEVICE: &str = "/dev/fuse";
     if !Path::new(DEVICE).exists() {
-        return problem("fuse device", "there is no /dev/fuse", "modprobe fuse; in a container start it with --device /dev/fuse");
+        return problem(
+            "fuse device",
+            "there is no /dev/fuse",
+            "modprobe fuse; in a container start it with --device /dev/fuse",
+        );
     }
     match std::fs::File::options().read(true).write(true).open(DEVICE) {
         Ok(_) => ok("fuse device", DEVICE),
-        Err(error) => problem("fuse device", format!("{DEVICE}: {error}"), "let this user read and write /dev/fuse (mode 666 is usual)"),
+        Err(error) => problem(
+            "fuse device",
+            format!("{DEVICE}: {error}"),
+            "let this user read and write /dev/fuse (mode 666 is usual)",
+        ),
     }
 }
 
@@ -95,7 +107,9 @@ fn fusermount() -> Check {
     let dirs = std::env::var_os("PATH").map(|p| std::env::split_paths(&p).collect::<Vec<_>>()).unwrap_or_default();
     match dirs.iter().map(|d| d.join("fusermount3")).find(|f| access(f, Access::EXEC_OK).is_ok()) {
         Some(file) => ok("fusermount3", file.display().to_string()),
-        None if rustix::process::geteuid().is_root() => note("fusermount3", "not found; root does not need it", "install fuse3 for other users"),
+        None if rustix::process::geteuid().is_root() => {
+            note("fusermount3", "not found; root does not need it", "install fuse3 for other users")
+        }
         None => problem("fusermount3", "not found, and only root can mount without it", "install fuse3"),
     }
 }
@@ -112,19 +126,31 @@ fn kernel(release: &str) -> Vec<Check> {
     };
     let passthrough = match version >= (6, 9) {
         true => ok("passthrough", format!("kernel {release} has it (6.9)")),
-        false => note("passthrough", format!("kernel {release} has none: large files are slower"), "use Linux 6.9 or newer"),
+        false => {
+            note("passthrough", format!("kernel {release} has none: large files are slower"), "use Linux 6.9 or newer")
+        }
     };
     let epoch = match version >= (6, 16) {
         true => ok("dentry epoch", format!("kernel {release} has it (6.16)")),
-        false => note("dentry epoch", format!("kernel {release} has none: missing names are asked for each time"), "use Linux 6.16 or newer"),
+        false => note(
+            "dentry epoch",
+            format!("kernel {release} has none: missing names are asked for each time"),
+            "use Linux 6.16 or newer",
+        ),
     };
     vec![passthrough, epoch]
 }
 
 fn capability() -> Check {
     match rustix::thread::capabilities(None) {
-        Ok(sets) if sets.effective.contains(CapabilitySet::SYS_ADMIN) => ok("CAP_SYS_ADMIN", "held: passthrough can be used"),
-        Ok(_) => note("CAP_SYS_ADMIN", "not held: no passthrough, large files are slower", "run the mount as root, or with this capability"),
+        Ok(sets) if sets.effective.contains(CapabilitySet::SYS_ADMIN) => {
+            ok("CAP_SYS_ADMIN", "held: passthrough can be used")
+        }
+        Ok(_) => note(
+            "CAP_SYS_ADMIN",
+            "not held: no passthrough, large files are slower",
+            "run the mount as root, or with this capability",
+        ),
         Err(error) => note("CAP_SYS_ADMIN", format!("cannot be told: {error}"), ""),
     }
 }
@@ -135,7 +161,11 @@ fn directory(name: &'static str, dir: &Path) -> Vec<Check> {
     while !there.exists() && there.pop() {}
     let shown = dir.display();
     if access(&there, Access::WRITE_OK | Access::EXEC_OK).is_err() {
-        return vec![problem(name, format!("{shown} cannot be written"), "set the XDG variables to directories of your own")];
+        return vec![problem(
+            name,
+            format!("{shown} cannot be written"),
+            "set the XDG variables to directories of your own",
+        )];
     }
     let Ok(disk) = statvfs(&there) else { return vec![ok(name, shown.to_string())] };
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
@@ -149,17 +179,27 @@ async fn server(ctx: &Context) -> Vec<Check> {
     let address = &ctx.config.server;
     let conn = match ctx.connect_for(SERVER) {
         Ok(conn) => conn,
-        Err(failure) => return vec![problem("server", failure.to_string(), "give an address such as http://127.0.0.1:7420")],
+        Err(failure) => {
+            return vec![problem("server", failure.to_string(), "give an address such as http://127.0.0.1:7420")];
+        }
     };
     let info = match conn.server_info().await {
         Ok(info) => info,
         Err(error) => {
-            return vec![problem("server", format!("{address}: {error}"), "start one with `agfs server run`, or set AGFS_SERVER")];
+            return vec![problem(
+                "server",
+                format!("{address}: {error}"),
+                "start one with `agfs server run`, or set AGFS_SERVER",
+            )];
         }
     };
     let mut checks = vec![match info.version == env!("CARGO_PKG_VERSION") {
         true => ok("server", format!("{address}, version {}", info.version)),
-        false => note("server", format!("{address}, version {}, this is {}", info.version, env!("CARGO_PKG_VERSION")), "use the same version"),
+        false => note(
+            "server",
+            format!("{address}, version {}, this is {}", info.version, env!("CARGO_PKG_VERSION")),
+            "use the same version",
+        ),
     }];
     checks.push(ok("store", info.store_url));
     let data = Path::new(&info.data_dir);

@@ -3,7 +3,7 @@
 use super::content;
 use crate::cli::{Cat, Mkdir, Mv, Put, Rm};
 use crate::context::{Context, Place};
-use crate::exit::{Failure, Result};
+use crate::exit::{Failure, Result, local};
 use crate::location::last_name;
 use crate::output::json::lossy;
 use crate::output::{confirmed, count, text};
@@ -11,14 +11,22 @@ use agfs_client::Connection;
 use agfs_core::{Error, ErrorKind};
 use serde::Serialize;
 use std::io;
+use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::task::{Context as TaskContext, Poll};
-use tokio::io::{AsyncWrite, AsyncWriteExt, Stdout};
+use tokio::fs::File;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 /// Standard output that remembers that nobody reads it any more.
 struct Pipe {
-    stdout: Stdout,
+    stdout: File,
     closed: bool,
+}
+
+/// A standard stream as a file that is read or written off the runtime's thread.
+fn stream(fd: impl AsFd) -> Result<File> {
+    let own = fd.as_fd().try_clone_to_owned().map_err(|e| local("opening a standard stream", &e))?;
+    Ok(File::from_std(std::fs::File::from(own)))
 }
 
 impl Pipe {
@@ -51,7 +59,7 @@ impl AsyncWrite for Pipe {
 pub async fn cat(ctx: &mut Context, args: &Cat) -> Result<()> {
     let places = args.locations.iter().map(|l| ctx.place(Some(l))).collect::<Result<Vec<_>>>()?;
     let conn = ctx.connect()?;
-    let mut out = Pipe { stdout: tokio::io::stdout(), closed: false };
+    let mut out = Pipe { stdout: stream(io::stdout())?, closed: false };
     for place in places {
         let copied = conn.read_file(&place.space, &place.at, &place.path, &mut out).await;
         let flushed = out.flush().await;
@@ -68,7 +76,12 @@ pub async fn cat(ctx: &mut Context, args: &Cat) -> Result<()> {
 fn present(ctx: &Context, arg: &std::ffi::OsStr) -> Result<Place> {
     let place = ctx.place(Some(arg))?;
     if !place.at.is_empty() {
-        return Err(Error::read_only(format!("{} is in the past, which cannot be changed: leave out @{}", place.display(), place.at)).into());
+        return Err(Error::read_only(format!(
+            "{} is in the past, which cannot be changed: leave out @{}",
+            place.display(),
+            place.at
+        ))
+        .into());
     }
     Ok(place)
 }
@@ -109,7 +122,7 @@ pub async fn put(ctx: &mut Context, args: &Put) -> Result<()> {
     let mode = args.mode.as_deref().map(parse_mode).transpose()?;
     let author = ctx.config.author(&args.by);
     let conn = ctx.connect()?;
-    let written = conn.write_file(&place.space, &place.path, tokio::io::stdin(), mode, &author).await?;
+    let written = conn.write_file(&place.space, &place.path, stream(io::stdin())?, mode, &author).await?;
     let shape = Changed {
         file_id: Some(written.file_id.0),
         size: Some(written.size),

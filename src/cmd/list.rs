@@ -105,7 +105,12 @@ pub async fn stat(ctx: &mut Context, args: &Stat) -> Result<()> {
         table.row(["mode".into(), format!("{} ({:o})", mode_text(&node), node.attr.mode)]);
         table.row(["owner".into(), format!("{}:{}", node.attr.uid, node.attr.gid)]);
         table.row(["links".into(), node.nlink().to_string()]);
-        for (name, time) in [("atime", node.attr.atime), ("mtime", node.attr.mtime), ("ctime", node.attr.ctime), ("btime", node.attr.btime)] {
+        for (name, time) in [
+            ("atime", node.attr.atime),
+            ("mtime", node.attr.mtime),
+            ("ctime", node.attr.ctime),
+            ("btime", node.attr.btime),
+        ] {
             table.row([name.into(), when::rfc3339(time)]);
         }
         table.row(["version".into(), node.version.0.to_string()]);
@@ -178,7 +183,11 @@ pub async fn tree(ctx: &mut Context, args: &Tree) -> Result<()> {
     if node.kind().is_dir() && depth > 0 {
         let out = &mut ctx.out;
         content::walk(&conn, (&place.space, &place.at), &node, depth, |step| {
-            if step.node.kind().is_dir() { dirs += 1 } else { others += 1 }
+            if step.node.kind().is_dir() {
+                dirs += 1
+            } else {
+                others += 1
+            }
             if json {
                 shapes.push(EntryShape::new(step.name.as_bytes(), Some(&step.path), &step.node));
                 return Ok(());

@@ -19,11 +19,14 @@ const SHORT_HASH: usize = 12;
 /// Runs `agfs log`.
 pub async fn log(ctx: &mut Context, args: Log) -> Result<()> {
     // A name without a slash may be a file here; a look at the current directory is a look into the mount one is in.
-    let exists = |name: &std::ffi::OsStr| ctx.inside().is_some() && std::path::Path::new(name).symlink_metadata().is_ok();
+    let exists =
+        |name: &std::ffi::OsStr| ctx.inside().is_some() && std::path::Path::new(name).symlink_metadata().is_ok();
     let LogArgs { space, at, path } = ctx.here().log(args.args, exists)?;
     let since = args.since.as_deref().map(|s| when::parse_since(s, &SystemClock)).transpose()?;
     match path {
-        None if !at.is_empty() => Err(Failure::usage(format!("the log of a space has all of it: leave out @{at}, or name a path"))),
+        None if !at.is_empty() => {
+            Err(Failure::usage(format!("the log of a space has all of it: leave out @{at}, or name a path")))
+        }
         None => {
             let filter = LogFilter { agent: args.agent, task: args.task, since, limit: args.limit.unwrap_or(0) };
             let lines = ctx.connect()?.log(&space, &filter).await?;
@@ -105,7 +108,9 @@ pub async fn watch(ctx: &mut Context, args: Watch) -> Result<()> {
 /// `12` or `seq:12`.
 fn parse_seq(text: &str) -> Result<Seq> {
     let number = text.strip_prefix("seq:").unwrap_or(text).parse().ok();
-    number.map(Seq).ok_or_else(|| Failure::usage(format!("--since {text:?} is no sequence number: give for instance 12 or seq:12")))
+    number.map(Seq).ok_or_else(|| {
+        Failure::usage(format!("--since {text:?} is no sequence number: give for instance 12 or seq:12"))
+    })
 }
 
 #[cfg(test)]

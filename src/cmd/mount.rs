@@ -67,7 +67,8 @@ pub fn finish(ended: Ended) -> Result<()> {
 async fn in_background(ctx: &mut Context, args: &Mount) -> Result<()> {
     daemon::detach()?;
     let parsed = location::parse(location::bytes(&args.what));
-    let mount = parsed.map_err(Failure::from).and_then(|l| prepare(ctx, &l, paths::resolved(&args.dir)?, &args.options));
+    let mount =
+        parsed.map_err(Failure::from).and_then(|l| prepare(ctx, &l, paths::resolved(&args.dir)?, &args.options));
     let mount = match mount {
         Ok(mount) => mount,
         Err(failure) => {
@@ -102,7 +103,9 @@ async fn check(ctx: &Context, args: &Mount) -> Result<Location> {
     if !location.at.is_empty() || path != b"/" {
         let (node, _) = content::node(&conn, &space, &location.at, &path).await?;
         if !node.kind().is_dir() {
-            return Err(Error::not_a_directory(format!("{} is a file: a mount shows a directory", shown(&location))).into());
+            return Err(
+                Error::not_a_directory(format!("{} is a file: a mount shows a directory", shown(&location))).into()
+            );
         }
     }
     check_dir(&args.dir)?;
@@ -132,11 +135,12 @@ pub fn check_dir(dir: &Path) -> CoreResult<()> {
             Ok(())
         }
         (Look::NotADirectory, _) => Err(Error::not_a_directory(format!("{} is not a directory", place.display()))),
-        (Look::Missing, _) => Err(Error::not_found(format!("the directory {} does not exist: make it first", place.display()))),
-        (Look::Dead | Look::Hung, _) => Err(Error::conflict(format!(
-            "{} is a mount that does not answer: `umount -l` it first",
-            place.display()
-        ))),
+        (Look::Missing, _) => {
+            Err(Error::not_found(format!("the directory {} does not exist: make it first", place.display())))
+        }
+        (Look::Dead | Look::Hung, _) => {
+            Err(Error::conflict(format!("{} is a mount that does not answer: `umount -l` it first", place.display())))
+        }
         (Look::Denied, _) => Err(Error::new(
             agfs_core::ErrorKind::PermissionDenied,
             format!("you may not look into {}", place.display()),
@@ -157,8 +161,10 @@ pub fn prepare(ctx: &Context, location: &Location, dir: PathBuf, options: &Mount
     let config = &ctx.config;
     let space = location.space.clone().ok_or_else(|| Failure::usage("the space to mount is missing"))?;
     let pick = |flag: &Option<String>, setting: &String| flag.as_ref().unwrap_or(setting).clone();
-    let consistency = Consistency::from_code(&pick(&options.consistency, &config.consistency)).map_err(|e| e.context("--consistency"))?;
-    let durability = Durability::from_code(&pick(&options.durability, &config.durability)).map_err(|e| e.context("--durability"))?;
+    let consistency = Consistency::from_code(&pick(&options.consistency, &config.consistency))
+        .map_err(|e| e.context("--consistency"))?;
+    let durability =
+        Durability::from_code(&pick(&options.durability, &config.durability)).map_err(|e| e.context("--durability"))?;
     let cache_size = parse_size(&pick(&options.cache_size, &config.cache_size), "--cache-size")?;
     let memory_limit = parse_size(&pick(&options.memory_limit, &config.memory_limit), "--memory-limit")?;
     if !options.shadow.is_empty() {

@@ -99,13 +99,28 @@ fn table(full: &Full) -> Table {
     let lag = full.lag.map_or("unknown".into(), |l| count(l, "change", "changes"));
     table.row(["seen, lag".into(), format!("seq:{}, {lag}", own.seen_seq)]);
     table.row(["pending".into(), format!("{}, {}", count(own.dirty_files, "file", "files"), size(own.dirty_bytes))]);
-    table.row(["tree".into(), format!("{} in memory, {} whole", count(own.cached_nodes, "node", "nodes"), count(own.loaded_dirs, "directory", "directories"))]);
+    table.row([
+        "tree".into(),
+        format!(
+            "{} in memory, {} whole",
+            count(own.cached_nodes, "node", "nodes"),
+            count(own.loaded_dirs, "directory", "directories")
+        ),
+    ]);
     let cache = &own.cache;
     table.row(["cache".into(), format!("{} on disk, {} in memory", size(cache.disk_bytes), size(cache.memory_bytes))]);
-    let hits = format!("{} from memory, {} from disk, {} from the server, {} damaged", cache.memory_hits, cache.disk_hits, cache.misses, cache.damaged);
+    let hits = format!(
+        "{} from memory, {} from disk, {} from the server, {} damaged",
+        cache.memory_hits, cache.disk_hits, cache.misses, cache.damaged
+    );
     table.row(["reads".into(), hits]);
     let shadow = &own.shadow;
-    let outside = format!("{}, {}, {}", count(shadow.dirs, "directory", "directories"), count(shadow.files, "file", "files"), size(shadow.bytes));
+    let outside = format!(
+        "{}, {}, {}",
+        count(shadow.dirs, "directory", "directories"),
+        count(shadow.files, "file", "files"),
+        size(shadow.bytes)
+    );
     table.row(["shadow".into(), outside]);
     table
 }

@@ -99,7 +99,9 @@ async fn delete(ctx: &mut Context, args: SpaceDelete) -> Result<()> {
     let info = conn.get_space(&args.name).await?;
     let name = text(info.space.name.as_bytes());
     if args.care.dry_run {
-        return ctx.out.show(&SpaceShape::from(&info), |out| out.line(&format!("{name} ({}) would be deleted", info.space.id)));
+        return ctx
+            .out
+            .show(&SpaceShape::from(&info), |out| out.line(&format!("{name} ({}) would be deleted", info.space.id)));
     }
     if !confirmed(&format!("Delete the space {name} with {} changes?", info.head.0), args.care.yes, ctx.json()) {
         return ctx.out.line("nothing deleted");

@@ -50,7 +50,11 @@ fn ours<'a>(all: &'a [KernelMount], dir: &Path) -> CoreResult<&'a KernelMount> {
             String::from_utf8_lossy(&mount.source)
         ))),
         None => Err(Error::not_found(match mounts::covering(all, dir).filter(|m| m.ours) {
-            Some(mount) => format!("{} is not a mountpoint; the mount it is in is at {}", dir.display(), mount.mountpoint.display()),
+            Some(mount) => format!(
+                "{} is not a mountpoint; the mount it is in is at {}",
+                dir.display(),
+                mount.mountpoint.display()
+            ),
             None => format!("{} is not a mountpoint; `agfs mounts` lists the live mounts", dir.display()),
         })),
     }
@@ -101,7 +105,10 @@ fn without_process(mountpoint: &Path) -> CoreResult<()> {
     match paths::look(mountpoint) {
         Look::Dead => {
             detach(mountpoint)?;
-            remark(&format!("the process of the mount at {} was gone already; what it had sent is safe", mountpoint.display()));
+            remark(&format!(
+                "the process of the mount at {} was gone already; what it had sent is safe",
+                mountpoint.display()
+            ));
             Ok(())
         }
         Look::Hung => Err(Error::new(

@@ -31,7 +31,9 @@ struct Own {
 /// Runs `agfs up`.
 pub async fn run(ctx: &mut Context, args: Up) -> Result<()> {
     let space = ctx.here().forced.or_else(|| ctx.config.space.clone()).unwrap_or_else(|| SPACE.to_owned());
-    std::fs::create_dir_all(&args.dir).or_else(exists).map_err(|e| local(format!("making {}", args.dir.display()), &e))?;
+    std::fs::create_dir_all(&args.dir)
+        .or_else(exists)
+        .map_err(|e| local(format!("making {}", args.dir.display()), &e))?;
     mount::check_dir(&args.dir)?;
     let own = if answers(ctx).await { None } else { Some(start_server(ctx, &args).await?) };
     let result = mounted(ctx, &args, &space, own.is_some()).await;
@@ -86,7 +88,11 @@ async fn start_server(ctx: &Context, args: &Up) -> Result<Own> {
             return Err(Error::unavailable("the server ended before it answered").into());
         }
         if Instant::now() >= end {
-            return Err(Error::new(ErrorKind::TimedOut, format!("the server at {server} does not answer after {} s", STARTUP.as_secs())).into());
+            return Err(Error::new(
+                ErrorKind::TimedOut,
+                format!("the server at {server} does not answer after {} s", STARTUP.as_secs()),
+            )
+            .into());
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -119,7 +125,10 @@ async fn mounted(ctx: &mut Context, args: &Up, space: &str, own_server: bool) ->
         if json {
             return ctx.out.json_line(&ready).map_err(|f| Error::io(f.to_string()));
         }
-        ctx.out.line(&welcome(&ready, &server, own_server)).and_then(|()| ctx.out.flush()).map_err(|f| Error::io(f.to_string()))
+        ctx.out
+            .line(&welcome(&ready, &server, own_server))
+            .and_then(|()| ctx.out.flush())
+            .map_err(|f| Error::io(f.to_string()))
     })
     .await?;
     mount::finish(ended)

@@ -19,7 +19,8 @@ pub fn version(ctx: &mut Context) -> Result<()> {
     let kernel = rustix::system::uname().release().to_string_lossy().into_owned();
     let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
     let version = Version { version: env!("CARGO_PKG_VERSION"), os, arch, kernel };
-    ctx.out.show(&version, |out| out.line(&format!("agfs {} ({os} {arch}, kernel {})", version.version, version.kernel)))
+    ctx.out
+        .show(&version, |out| out.line(&format!("agfs {} ({os} {arch}, kernel {})", version.version, version.kernel)))
 }
 
 /// Runs `agfs completion`.

@@ -189,7 +189,9 @@ mod tests {
 
     #[test]
     fn the_words_go_both_ways() {
-        for request in [Request::Status, Request::Sync { object: true, timeout_ms: 5 }, Request::Umount { timeout_ms: 7 }] {
+        for request in
+            [Request::Status, Request::Sync { object: true, timeout_ms: 5 }, Request::Umount { timeout_ms: 7 }]
+        {
             let text = serde_json::to_string(&request).unwrap();
             assert_eq!(serde_json::from_str::<Request>(&text).unwrap(), request, "{text}");
         }

@@ -31,7 +31,11 @@ pub fn spawn(mountpoint: &Path) -> Result<u32> {
     if let Some(dir) = log.parent() {
         paths::private_dir(dir)?;
     }
-    let file = File::options().create(true).append(true).open(&log).map_err(|e| local(format!("opening {}", log.display()), &e))?;
+    let file = File::options()
+        .create(true)
+        .append(true)
+        .open(&log)
+        .map_err(|e| local(format!("opening {}", log.display()), &e))?;
     let program = std::env::current_exe().map_err(|e| local("finding this program's own file", &e))?;
     let mut child = Command::new(program)
         .args(std::env::args_os().skip(1))

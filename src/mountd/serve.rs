@@ -132,9 +132,13 @@ async fn answer(stream: UnixStream, served: Arc<Served>) {
     }
     let mut reply = match serde_json::from_str::<Request>(&line) {
         Ok(Request::Status) => encode(Ok(StatusShape::from(served.handle.status()))),
-        Ok(Request::Sync { object, timeout_ms }) => encode(sync(&served, object, Duration::from_millis(timeout_ms)).await),
+        Ok(Request::Sync { object, timeout_ms }) => {
+            encode(sync(&served, object, Duration::from_millis(timeout_ms)).await)
+        }
         Ok(Request::Umount { timeout_ms }) => encode(umount(&served, Duration::from_millis(timeout_ms)).await),
-        Err(error) => encode::<Done>(Err(Error::unsupported(format!("this mount process does not know {line:?}: {error}")))),
+        Err(error) => {
+            encode::<Done>(Err(Error::unsupported(format!("this mount process does not know {line:?}: {error}"))))
+        }
     };
     reply.push(b'\n');
     // Who asked may have given up.
@@ -142,7 +146,8 @@ async fn answer(stream: UnixStream, served: Arc<Served>) {
 }
 
 fn encode<T: serde::Serialize>(result: Result<T>) -> Vec<u8> {
-    serde_json::to_vec(&Reply::new(result)).unwrap_or_else(|_| br#"{"error":{"code":"internal","message":"encoding"}}"#.to_vec())
+    serde_json::to_vec(&Reply::new(result))
+        .unwrap_or_else(|_| br#"{"error":{"code":"internal","message":"encoding"}}"#.to_vec())
 }
 
 async fn sync(served: &Served, object: bool, limit: Duration) -> Result<Done> {

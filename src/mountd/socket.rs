@@ -24,7 +24,8 @@ fn short(path: &Path) -> Result<(Option<OwnedFd>, PathBuf)> {
         return Err(Error::invalid(format!("{} is no path for a socket", path.display())));
     };
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let dir = rustix::fs::open(dir, flags, Mode::empty()).map_err(|e| local(format!("opening {}", dir.display()), &e.into()))?;
+    let dir = rustix::fs::open(dir, flags, Mode::empty())
+        .map_err(|e| local(format!("opening {}", dir.display()), &e.into()))?;
     let through = Path::new("/proc/self/fd").join(dir.as_raw_fd().to_string()).join(name);
     Ok((Some(dir), through))
 }
@@ -46,9 +47,8 @@ pub fn listen(path: &Path) -> Result<UnixListener> {
 /// Sends one request to a mount process and waits for its answer. Fails with `Unavailable` when nobody listens, with
 /// `TimedOut` when there is no answer in time, and with whatever the mount process says.
 pub fn ask<Q: Serialize, A: DeserializeOwned>(path: &Path, request: &Q, limit: Duration) -> Result<A> {
-    let gone = |e: std::io::Error| {
-        Error::unavailable(format!("the mount process does not answer at {}: {e}", path.display()))
-    };
+    let gone =
+        |e: std::io::Error| Error::unavailable(format!("the mount process does not answer at {}: {e}", path.display()));
     let (_dir, through) = short(path)?;
     let mut stream = UnixStream::connect(through).map_err(gone)?;
     stream.set_read_timeout(Some(limit)).map_err(gone)?;
@@ -61,12 +61,16 @@ pub fn ask<Q: Serialize, A: DeserializeOwned>(path: &Path, request: &Q, limit: D
         Ok(0) => return Err(Error::unavailable("the mount process ended without an answer")),
         Ok(_) => {}
         Err(e) if matches!(e.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => {
-            return Err(Error::new(ErrorKind::TimedOut, format!("no answer from the mount process in {} s", limit.as_secs())));
+            return Err(Error::new(
+                ErrorKind::TimedOut,
+                format!("no answer from the mount process in {} s", limit.as_secs()),
+            ));
         }
         Err(e) => return Err(gone(e)),
     }
-    let reply: super::control::Reply<A> = serde_json::from_str(&answer)
-        .map_err(|e| Error::unavailable(format!("the mount process answers what this program does not understand: {e}")))?;
+    let reply: super::control::Reply<A> = serde_json::from_str(&answer).map_err(|e| {
+        Error::unavailable(format!("the mount process answers what this program does not understand: {e}"))
+    })?;
     reply.into_result()
 }
 

@@ -37,21 +37,26 @@ impl Out {
 
     /// Prints a value as JSON, indented for a terminal.
     pub fn json<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
-        let text = if io::stdout().is_terminal() { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
+        let text =
+            if io::stdout().is_terminal() { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
         let text = text.map_err(|e| agfs_core::Error::internal(format!("encoding the output: {e}")))?;
         self.line(&text)
     }
 
     /// Prints a value as JSON on one line, and sends it off at once.
     pub fn json_line<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<()> {
-        let text =
-            serde_json::to_string(value).map_err(|e| agfs_core::Error::internal(format!("encoding the output: {e}")))?;
+        let text = serde_json::to_string(value)
+            .map_err(|e| agfs_core::Error::internal(format!("encoding the output: {e}")))?;
         self.line(&text)?;
         self.flush()
     }
 
     /// Prints the value as JSON, or what `people` makes of it.
-    pub fn show<T: Serialize + ?Sized>(&mut self, value: &T, people: impl FnOnce(&mut Out) -> Result<()>) -> Result<()> {
+    pub fn show<T: Serialize + ?Sized>(
+        &mut self,
+        value: &T,
+        people: impl FnOnce(&mut Out) -> Result<()>,
+    ) -> Result<()> {
         if self.json { self.json(value) } else { people(self) }
     }
 

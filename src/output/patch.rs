@@ -96,19 +96,29 @@ fn head(before: Option<&Side>, after: Option<&Side>, older: &Side, newer: &Side)
     let _ = match (before, after) {
         (None, Some(new)) => writeln!(out, "new file mode {:o}", new.mode),
         (Some(old), None) => writeln!(out, "deleted file mode {:o}", old.mode),
-        (Some(old), Some(new)) if old.mode != new.mode => writeln!(out, "old mode {:o}\nnew mode {:o}", old.mode, new.mode),
+        (Some(old), Some(new)) if old.mode != new.mode => {
+            writeln!(out, "old mode {:o}\nnew mode {:o}", old.mode, new.mode)
+        }
         _ => Ok(()),
     };
     if let (Some(old), Some(new)) = (before, after)
         && old.path != new.path
     {
         let same = if old.content == new.content { 100 } else { 50 };
-        let _ = writeln!(out, "similarity index {same}%\nrename from {}\nrename to {}", bare(&old.path), bare(&new.path));
+        let _ =
+            writeln!(out, "similarity index {same}%\nrename from {}\nrename to {}", bare(&old.path), bare(&new.path));
     }
     out.into_bytes()
 }
 
-fn hunks(out: &mut Vec<u8>, old_path: Option<&[u8]>, new_path: Option<&[u8]>, old: &[u8], new: &[u8], stat: &mut FileStat) {
+fn hunks(
+    out: &mut Vec<u8>,
+    old_path: Option<&[u8]>,
+    new_path: Option<&[u8]>,
+    old: &[u8],
+    new: &[u8],
+    stat: &mut FileStat,
+) {
     let (old, new) = (lines(old), lines(new));
     let diff = TextDiff::configure().algorithm(Algorithm::Myers).timeout(PATIENCE).diff_slices(&old, &new);
     let mut first = true;
@@ -146,7 +156,11 @@ pub fn is_binary(content: &[u8]) -> bool {
 }
 
 fn named(before: Option<&Side>, after: Option<&Side>, newer: &Side) -> String {
-    let what = if newer.content.is_none() || before.is_some_and(|b| b.content.is_none()) { "Large file" } else { "Binary file" };
+    let what = if newer.content.is_none() || before.is_some_and(|b| b.content.is_none()) {
+        "Large file"
+    } else {
+        "Binary file"
+    };
     let path = bare(&newer.path);
     match (before, after) {
         (None, Some(new)) => format!("{what} {path} added ({} bytes)\n", new.size),

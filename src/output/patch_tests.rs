@@ -90,7 +90,8 @@ fn numbers(n: u32) -> String {
 #[test]
 fn git_applies_changes_of_text() {
     let long = numbers(100);
-    let edited = long.replace("line 10\n", "line ten\n").replace("line 50\n", "").replace("line 90\n", "line 90\nmore\n");
+    let edited =
+        long.replace("line 10\n", "line ten\n").replace("line 50\n", "").replace("line 90\n", "line 90\nmore\n");
     applied(&vec![(b"a/f", F, long.into())], &vec![(b"a/f", F, edited.into())], &[]);
     applied(&vec![(b"f", F, b"one\ntwo".into())], &vec![(b"f", F, b"one\ntwo\n".into())], &[]);
     applied(&vec![(b"f", F, b"one\n".into())], &vec![(b"f", F, b"one".into())], &[]);
@@ -114,13 +115,26 @@ fn git_applies_modes_links_and_renames() {
     applied(&vec![(b"l", L, b"a/b".into())], &vec![(b"l", L, b"c".into())], &[]);
     applied(&vec![(b"f", F, b"x\n".into())], &vec![(b"f", L, b"x".into())], &[]);
     let (old, new) = (numbers(20), numbers(20).replace("line 3\n", "line three\n"));
-    applied(&vec![(b"a/old", F, old.clone().into())], &vec![(b"b/new", F, old.clone().into())], &[(b"a/old", b"b/new")]);
+    applied(
+        &vec![(b"a/old", F, old.clone().into())],
+        &vec![(b"b/new", F, old.clone().into())],
+        &[(b"a/old", b"b/new")],
+    );
     applied(&vec![(b"old", F, old.into())], &vec![(b"new", X, new.into())], &[(b"old", b"new")]);
 }
 
 #[test]
 fn git_applies_names_of_all_kinds() {
-    for name in [&b"with blank"[..], b"gr\xc3\xbcn", b"\xff\xfe", b"quo\"te", b"back\\slash", b"tab\there", b"new\nline", b"-dash"] {
+    for name in [
+        &b"with blank"[..],
+        b"gr\xc3\xbcn",
+        b"\xff\xfe",
+        b"quo\"te",
+        b"back\\slash",
+        b"tab\there",
+        b"new\nline",
+        b"-dash",
+    ] {
         let name: &'static [u8] = Box::leak(name.to_vec().into_boxed_slice());
         applied(&vec![(name, F, b"1\n".into())], &vec![(name, F, b"2\n".into())], &[]);
         applied(&vec![(b"k", F, b"".into())], &vec![(b"k", F, b"".into()), (name, F, b"2\n".into())], &[]);
