@@ -55,11 +55,14 @@ fn not_parsed(error: &clap::Error, json: bool) -> ExitCode {
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
-    if json {
-        let message = error.render().to_string();
-        print_json(&ErrorShape::usage(message.trim().trim_start_matches("error: ")));
-    } else {
-        let _ = error.print();
+    let text = error.render().to_string();
+    match text.strip_prefix("error: ") {
+        Some(message) if json => {
+            print_json(&ErrorShape::usage(message.split("\n\nUsage:").next().unwrap_or(message).trim()))
+        }
+        Some(message) => crate::output::remark(message.trim_end()),
+        // The help, where the command is missing.
+        None => crate::output::remark(&format!("a command is missing\n\n{}", text.trim_end())),
     }
     ExitCode::from(USAGE)
 }

@@ -19,11 +19,13 @@ use std::path::PathBuf;
 
 /// A versioned file system for AI agents.
 #[derive(Debug, Parser)]
-#[command(name = "agfs", version, propagate_version = false, subcommand_required = true, arg_required_else_help = true,
+#[command(name = "agfs", bin_name = "agfs", version, propagate_version = false, subcommand_required = true, arg_required_else_help = true,
     styles = Styles::plain(), max_term_width = 110,
-    after_help = "SPACE may be left out inside a mount. REF is a checkpoint's name or id, @-1 (the last checkpoint), seq:NUMBER,\n\
-                  a time (@2h or RFC 3339) or an operation id. Exit codes: 0 ok, 1 error, 2 usage, 3 differences or problems\n\
-                  found, 4 conflict, 5 not found, 6 refused, 124 timed out.")]
+    after_help = "SPACE may be left out inside a mount.\n\
+        REF is a checkpoint's name or id, @-1 (the last checkpoint), seq:NUMBER, a time\n\
+        (@2h or RFC 3339) or an operation id.\n\
+        Exit codes: 0 ok, 1 error, 2 usage, 3 differences or problems found, 4 conflict,\n\
+        5 not found, 6 refused, 124 timed out.")]
 pub struct Cli {
     /// What every command understands.
     #[command(flatten)]

@@ -5,6 +5,7 @@ use crate::exit::{FOUND, Failure, Result};
 use crate::output::size;
 use crate::output::table::Table;
 use crate::paths;
+use agfs_core::ErrorKind;
 use rustix::fs::{Access, access, statvfs};
 use rustix::thread::CapabilitySet;
 use serde::Serialize;
@@ -188,7 +189,11 @@ async fn server(ctx: &Context) -> Vec<Check> {
         Err(error) => {
             return vec![problem(
                 "server",
-                format!("{address}: {error}"),
+                if error.kind() == ErrorKind::Unavailable {
+                    format!("none answers at {address}")
+                } else {
+                    error.to_string()
+                },
                 "start one with `agfs server run`, or set AGFS_SERVER",
             )];
         }
