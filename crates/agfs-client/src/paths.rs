@@ -1,7 +1,9 @@
 //! Paths within a space with symbolic links followed, as the path-level helpers need them.
 
 use crate::connection::Connection;
+use crate::tree::Resolved;
 use agfs_core::node::{Body, Node};
+use agfs_core::space::Point;
 use agfs_core::{Error, FileId, Name, Result, path};
 
 /// How many symbolic links are followed on one path, as the operating system has it.
@@ -16,6 +18,8 @@ pub(crate) struct Place {
     pub name: Option<Name>,
     /// What is there, if anything.
     pub node: Option<Node>,
+    /// The state in which the path was followed.
+    pub at: Point,
 }
 
 impl Place {
@@ -44,7 +48,7 @@ impl Connection {
     pub(crate) async fn place(&self, space: &str, at: &str, path: &[u8], follow_last: bool) -> Result<Place> {
         let mut names = path::parse(path)?;
         for _ in 0..=MAX_FOLLOWED {
-            let nodes = self.resolve_partial(space, at, &path::join(&names)).await?.nodes;
+            let Resolved { nodes, at: state } = self.resolve_partial(space, at, &path::join(&names)).await?;
             let reached = nodes.len().saturating_sub(1).min(names.len());
             let Some(last) = nodes.last().cloned() else {
                 return Err(Error::internal("a resolved path without its root"));
@@ -59,14 +63,14 @@ impl Connection {
             let parent_of = |n: usize| nodes.get(n).cloned().ok_or_else(|| Error::internal("a path without a parent"));
             if complete {
                 let parent = parent_of(reached.saturating_sub(1))?;
-                return Ok(Place { parent, name: names.last().cloned(), node: Some(last) });
+                return Ok(Place { parent, name: names.last().cloned(), node: Some(last), at: state });
             }
             if !last.kind().is_dir() {
                 let shown = path::join(names.iter().take(reached));
                 return Err(Error::not_a_directory(format!("{} is not a directory", show(&shown))));
             }
             if reached + 1 == names.len() {
-                return Ok(Place { parent: last, name: names.last().cloned(), node: None });
+                return Ok(Place { parent: last, name: names.last().cloned(), node: None, at: state });
             }
             let shown = path::join(names.iter().take(reached + 1));
             return Err(Error::not_found(format!("there is no directory {}", show(&shown))));

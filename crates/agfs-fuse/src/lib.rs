@@ -5,7 +5,19 @@
 //! the bytes that programs wrote and that are not committed. `shadow` is a plain file system over local directories.
 //! What the server does with a change is decided in `agfs_core::apply` and nowhere here.
 
+mod cache_policy;
+mod content;
+mod counters;
+mod errno;
+mod fuse;
+mod kernel;
 pub mod mount;
+pub mod shadow;
+mod sink;
+mod tree;
+mod upstream;
+mod vfs;
+mod world;
 
 pub use mount::config::MountConfig;
 pub use mount::status::{CacheStatus, Pending, ShadowStatus, Status};

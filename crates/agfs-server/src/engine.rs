@@ -148,8 +148,9 @@ impl Engine {
     /// The space with this name or id. Fails with `NotFound`.
     pub fn space(&self, name: &str) -> Result<Arc<SpaceCell>> {
         let id = self.names.read().get(name).copied().or_else(|| name.parse().ok());
-        id.and_then(|id| self.spaces.read().get(&id).cloned())
-            .ok_or_else(|| Error::not_found(format!("there is no space {name:?}; `agfs space list` shows those there are")))
+        id.and_then(|id| self.spaces.read().get(&id).cloned()).ok_or_else(|| {
+            Error::not_found(format!("there is no space {name:?}; `agfs space list` shows those there are"))
+        })
     }
 
     /// Whether a space has this name.

@@ -40,12 +40,8 @@ async fn count(State(requests): State<Arc<Requests>>, request: Request, next: Ne
     {
         let mut counts = requests.0.lock();
         let path = request.uri().path();
-        match counts.get_mut(path) {
-            Some(n) => *n += 1,
-            None if counts.len() < MAX_PATHS => {
-                counts.insert(path.to_owned(), 1);
-            }
-            None => {}
+        if counts.len() < MAX_PATHS || counts.contains_key(path) {
+            *counts.entry(path.to_owned()).or_default() += 1;
         }
     }
     next.run(request).await
@@ -57,7 +53,9 @@ async fn health(State(shared): State<Shared>) -> Response {
     let read = tokio::task::spawn_blocking(move || engine.meta.get(&crate::model::keys::counter("space")).map(|_| ()));
     let (status, body) = match read.await {
         Ok(Ok(())) => (StatusCode::OK, json!({ "status": "ok", "version": shared.about.version })),
-        Ok(Err(e)) => (http_status(e.kind()), json!({ "status": "failing", "code": e.kind().code(), "message": e.message() })),
+        Ok(Err(e)) => {
+            (http_status(e.kind()), json!({ "status": "failing", "code": e.kind().code(), "message": e.message() }))
+        }
         Err(_) => (StatusCode::SERVICE_UNAVAILABLE, json!({ "status": "failing" })),
     };
     (status, Json(body)).into_response()

@@ -5,10 +5,10 @@ use crate::config::{About, ServerConfig};
 use crate::engine::Engine;
 use crate::grpc::Service;
 use crate::http::with_http;
-use crate::store::MetaStore;
-use crate::store::rocks::RocksStore;
+use crate::store::{MetaStore, RocksConfig, RocksStore};
 use agfs_core::error::{Error, ErrorKind, Result};
 use agfs_core::time::{Clock, Timestamp};
+use axum::serve::ListenerExt;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -81,12 +81,15 @@ pub async fn start(config: ServerConfig) -> Result<Running> {
     let served = engine.clone();
     let done = tokio::spawn(async move {
         let syncer = tokio::spawn(sync_regularly(served.clone()));
-        let serving = axum::serve(listener.tap_io(|tcp| {
-            // Small answers must not wait for more to come.
-            if let Err(error) = tcp.set_nodelay(true) {
-                tracing::debug!(%error, "TCP_NODELAY could not be set");
-            }
-        }), app);
+        let serving = axum::serve(
+            listener.tap_io(|tcp| {
+                // Small answers must not wait for more to come.
+                if let Err(error) = tcp.set_nodelay(true) {
+                    tracing::debug!(%error, "TCP_NODELAY could not be set");
+                }
+            }),
+            app,
+        );
         tokio::select! {
             result = serving => result.map_err(|e| Error::io(format!("the server cannot accept connections: {e}")))?,
             _ = stopped => {}
@@ -101,15 +104,20 @@ pub async fn start(config: ServerConfig) -> Result<Running> {
 async fn open(config: &ServerConfig, clock: Arc<dyn Clock>) -> Result<(Arc<Engine>, Arc<About>)> {
     let dir = &config.data_dir;
     make_dir(dir)?;
-    let (meta_dir, cache) = (dir.join("meta"), config.cache_bytes);
-    let meta = tokio::task::spawn_blocking(move || RocksStore::open(&meta_dir, cache))
+    let rocks = RocksConfig {
+        block_cache: usize::try_from(config.cache_bytes).unwrap_or(usize::MAX),
+        ..RocksConfig::default()
+    };
+    let meta_dir = dir.join("meta");
+    let meta = tokio::task::spawn_blocking(move || RocksStore::open(&meta_dir, &rocks))
         .await
         .map_err(|e| Error::internal(format!("the task that opens the store failed: {e}")))??;
     let meta: Arc<dyn MetaStore> = Arc::new(meta);
     let url = match &config.store_url {
         Some(url) => url.clone(),
         None => {
-            let objects = std::path::absolute(dir.join("objects")).map_err(|e| Error::io(format!("{}: {e}", dir.display())))?;
+            let objects =
+                std::path::absolute(dir.join("objects")).map_err(|e| Error::io(format!("{}: {e}", dir.display())))?;
             make_dir(&objects)?;
             format!("file://{}", objects.display())
         }
@@ -120,7 +128,8 @@ async fn open(config: &ServerConfig, clock: Arc<dyn Clock>) -> Result<(Arc<Engin
         ..BlobConfig::new(url.clone(), dir.join("staging"))
     };
     let chunks = ChunkStore::open(blob, meta.clone(), clock.clone()).await?;
-    let about = About { version: env!("CARGO_PKG_VERSION").to_owned(), store_url: url, data_dir: dir.display().to_string() };
+    let about =
+        About { version: env!("CARGO_PKG_VERSION").to_owned(), store_url: url, data_dir: dir.display().to_string() };
     Ok((Arc::new(Engine::open(meta, chunks, clock)?), Arc::new(about)))
 }
 

@@ -3,7 +3,7 @@
 //! When the stream ends, nobody waits for the mount any more: a client whose stream ended trusts nothing it has cached
 //! until it is attached again. Silence for a lease ends it too.
 
-use super::{Service, checked, fail};
+use super::{Service, fail};
 use crate::engine::SpaceCell;
 use crate::hub::{LEASE, Listener, Message};
 use crate::model::paths;
@@ -82,7 +82,11 @@ impl Service {
 
     /// Registers the mount at the head of the space, so that it misses nothing from there on.
     #[allow(clippy::type_complexity)] // Three values that are made together and taken apart at once.
-    fn register(&self, cell: Arc<SpaceCell>, wanted: Wanted) -> Result<((Arc<SpaceCell>, Arc<Listener>), mpsc::Receiver<Message>, v1::Welcome)> {
+    fn register(
+        &self,
+        cell: Arc<SpaceCell>,
+        wanted: Wanted,
+    ) -> Result<((Arc<SpaceCell>, Arc<Listener>), mpsc::Receiver<Message>, v1::Welcome)> {
         let mut mount = wanted.mount;
         if mount.id == MountId(0) {
             mount.id = MountId(self.engine.alloc.next("mount")?);
@@ -155,4 +159,3 @@ fn wire(message: &Message) -> Down {
         Message::Reset { head, op_id } => Down::Reset(v1::Reset { head: Some(head.to_wire()), op_id: op_id.to_wire() }),
     }
 }
-

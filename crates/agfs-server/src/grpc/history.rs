@@ -65,7 +65,8 @@ impl Service {
             return Ok(());
         }
         let cell = self.space(space)?;
-        let (durable, ()) = tokio::join!(self.engine.make_durable(Durable::Disk), cell.hub.wait_acks(result.seq, Default::default()));
+        let (durable, ()) =
+            tokio::join!(self.engine.make_durable(Durable::Disk), cell.hub.wait_acks(result.seq, Default::default()));
         durable.map_err(fail)
     }
 
@@ -149,7 +150,8 @@ impl History for Service {
         let r = request.into_inner();
         let (cell, op_id, author) = (self.space(&r.space)?, checked::<_, OpId>(r.op_id)?, outside(author(r.author)?));
         let (space, dry_run) = (r.space, r.dry_run);
-        let result = self.blocking(move |engine| engine.restore(&cell, op_id, &r.r#ref, &r.paths, author, dry_run)).await?;
+        let result =
+            self.blocking(move |engine| engine.restore(&cell, op_id, &r.r#ref, &r.paths, author, dry_run)).await?;
         self.finish_history(&space, &result, dry_run).await?;
         Ok(history_reply(&result))
     }
@@ -224,7 +226,8 @@ impl History for Service {
             loop {
                 let (engine, at) = (Arc::clone(&engine), Arc::clone(&cell));
                 let lines = tokio::task::spawn_blocking(move || engine.log_since(&at, since, PART as u64)).await;
-                let lines = lines.unwrap_or_else(|e| Err(Error::internal(format!("the task of the watch failed: {e}"))));
+                let lines =
+                    lines.unwrap_or_else(|e| Err(Error::internal(format!("the task of the watch failed: {e}"))));
                 match lines {
                     Ok(lines) if lines.is_empty() => {
                         tokio::select! {

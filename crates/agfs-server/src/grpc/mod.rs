@@ -37,8 +37,10 @@ impl Service {
     /// All gRPC routes.
     pub fn routes(self) -> tonic::service::Routes {
         let spaces = SpacesServer::new(self.clone()).max_decoding_message_size(MAX_MESSAGE);
-        let tree = TreeServer::new(self.clone()).max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
-        let history = HistoryServer::new(self).max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
+        let tree =
+            TreeServer::new(self.clone()).max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
+        let history =
+            HistoryServer::new(self).max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(MAX_MESSAGE);
         tonic::service::Routes::new(spaces).add_service(tree).add_service(history)
     }
 
@@ -47,7 +49,10 @@ impl Service {
     }
 
     /// Runs what may read much or write much away from the threads that serve connections.
-    async fn blocking<T: Send + 'static>(&self, work: impl FnOnce(&Arc<Engine>) -> Result<T> + Send + 'static) -> Result<T, Status> {
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Arc<Engine>) -> Result<T> + Send + 'static,
+    ) -> Result<T, Status> {
         let engine = Arc::clone(&self.engine);
         tokio::task::spawn_blocking(move || work(&engine))
             .await

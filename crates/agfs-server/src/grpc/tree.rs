@@ -26,7 +26,12 @@ const SEQ_KEY: &str = "agfs-seq";
 
 fn chunks(wire: Vec<v1::Chunk>) -> Result<Vec<EncodedChunk>, Status> {
     let chunk = |c: v1::Chunk| {
-        Ok(EncodedChunk { hash: ChunkHash::from_slice(&c.hash).map_err(fail)?, data: c.data, zstd: c.zstd, raw_len: c.raw_len })
+        Ok(EncodedChunk {
+            hash: ChunkHash::from_slice(&c.hash).map_err(fail)?,
+            data: c.data,
+            zstd: c.zstd,
+            raw_len: c.raw_len,
+        })
     };
     wire.into_iter().map(chunk).collect()
 }
@@ -108,7 +113,12 @@ impl Tree for Service {
     async fn get_segments(&self, request: Request<v1::GetSegmentsRequest>) -> Reply<v1::GetSegmentsReply> {
         let hashes = hashes(&request.into_inner().hashes)?;
         let segments = self
-            .blocking(move |engine| hashes.into_iter().map(|h| Ok(engine.segment(h)?.as_slice().to_wire())).collect::<agfs_core::Result<Vec<_>>>())
+            .blocking(move |engine| {
+                hashes
+                    .into_iter()
+                    .map(|h| Ok(engine.segment(h)?.as_slice().to_wire()))
+                    .collect::<agfs_core::Result<Vec<_>>>()
+            })
             .await?;
         Ok(Response::new(v1::GetSegmentsReply { segments }))
     }

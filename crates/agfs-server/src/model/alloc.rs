@@ -63,7 +63,8 @@ impl Allocator {
             _ => {
                 let start = self.stored(counter, first)?;
                 let end = start.checked_add(count.max(BLOCK)).filter(|&end| end < u64::MAX / 2);
-                let end = end.ok_or_else(|| Error::new(ErrorKind::NoSpace, format!("the counter {counter} is used up")))?;
+                let end =
+                    end.ok_or_else(|| Error::new(ErrorKind::NoSpace, format!("the counter {counter} is used up")))?;
                 let mut batch = Batch::new();
                 batch.put(keys::counter(counter), record::encode_number(end));
                 self.meta.write(batch)?;

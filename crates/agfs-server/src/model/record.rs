@@ -35,7 +35,9 @@ pub fn encode_number(n: u64) -> Bytes {
 
 /// The number in a value.
 pub fn decode_number(bytes: &[u8], what: &str) -> Result<u64> {
-    let array = bytes.try_into().map_err(|_| Error::corrupt(format!("the stored {what} is damaged: {} bytes for a number", bytes.len())))?;
+    let array = bytes
+        .try_into()
+        .map_err(|_| Error::corrupt(format!("the stored {what} is damaged: {} bytes for a number", bytes.len())))?;
     Ok(u64::from_be_bytes(array))
 }
 
@@ -54,7 +56,8 @@ pub fn decode_dentry(bytes: &[u8]) -> Result<Option<(FileId, NodeKind)>> {
         [] => Ok(None),
         [id @ .., kind] if id.len() == 8 => {
             let id = FileId(decode_number(id, "dentry")?);
-            let kind = NodeKind::from_wire(i32::from(*kind)).map_err(|e| Error::corrupt(format!("the stored dentry is damaged: {e}")))?;
+            let kind = NodeKind::from_wire(i32::from(*kind))
+                .map_err(|e| Error::corrupt(format!("the stored dentry is damaged: {e}")))?;
             Ok(Some((id, kind)))
         }
         _ => Err(Error::corrupt(format!("the stored dentry is damaged: {} bytes", bytes.len()))),

@@ -65,7 +65,10 @@ pub fn load(read: &dyn Read, pending: &dyn Fn(ChunkHash) -> Option<Vec<u8>>, con
 pub fn get(read: &dyn Read, pending: &dyn Fn(ChunkHash) -> Option<Vec<u8>>, hash: ChunkHash) -> Result<Vec<Extent>> {
     let bytes = match pending(hash) {
         Some(bytes) => bytes,
-        None => read.get(&keys::segment(hash))?.map(|b| b.to_vec()).ok_or_else(|| Error::corrupt(format!("the manifest segment {hash} is missing")))?,
+        None => read
+            .get(&keys::segment(hash))?
+            .map(|b| b.to_vec())
+            .ok_or_else(|| Error::corrupt(format!("the manifest segment {hash} is missing")))?,
     };
     if ChunkHash::of(&bytes) != hash {
         return Err(Error::corrupt(format!("the manifest segment {hash} does not match its hash")));

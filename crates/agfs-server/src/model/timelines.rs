@@ -60,7 +60,11 @@ pub fn owner_of(read: &dyn Read, space: SpaceId, head: Point, seq: Seq) -> Resul
     if let Some(id) = found {
         return Ok(id);
     }
-    ancestry(read, head)?.into_iter().find(|(t, last)| t.first <= seq && seq <= *last).map(|(t, _)| t.id).ok_or_else(missing)
+    ancestry(read, head)?
+        .into_iter()
+        .find(|(t, last)| t.first <= seq && seq <= *last)
+        .map(|(t, _)| t.id)
+        .ok_or_else(missing)
 }
 
 /// The log record of a seq in a timeline.

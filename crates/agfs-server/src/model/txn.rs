@@ -89,13 +89,8 @@ impl<'a> Txn<'a> {
             self.put_change(change, seq);
         }
         self.changes.extend(step.changes);
-        let log = LogRecord {
-            seq,
-            time: origin.time,
-            op_id: origin.op_id,
-            author: origin.author.clone(),
-            event: step.event,
-        };
+        let log =
+            LogRecord { seq, time: origin.time, op_id: origin.op_id, author: origin.author.clone(), event: step.event };
         self.batch.put(keys::log(self.timeline, seq), record::encode(&log));
         self.next = seq.next();
     }
@@ -162,7 +157,10 @@ impl<'a> Txn<'a> {
             info.entry_set = new;
             info.dead = 0;
             for (name, file_id, kind) in &entries {
-                self.batch.put(keys::dentry(self.timeline, new, name.as_bytes(), seq), record::encode_dentry(*file_id, *kind));
+                self.batch.put(
+                    keys::dentry(self.timeline, new, name.as_bytes(), seq),
+                    record::encode_dentry(*file_id, *kind),
+                );
             }
             let mut earlier = old.0.to_be_bytes().to_vec();
             earlier.extend_from_slice(&seq.0.to_be_bytes());

@@ -74,7 +74,8 @@ impl<'a> View<'a> {
             let (_, end) = keys::dentry_bounds(point.timeline, set, name.as_bytes());
             let start = keys::dentry(point.timeline, set, name.as_bytes(), point.seq);
             if let Some((key, value)) = first_value(self.read, &start, &end)? {
-                let (_, _, seq) = keys::parse_dentry(&key).ok_or_else(|| Error::corrupt("a dentry's key is damaged"))?;
+                let (_, _, seq) =
+                    keys::parse_dentry(&key).ok_or_else(|| Error::corrupt("a dentry's key is damaged"))?;
                 return Ok(Some((seq, record::decode_dentry(&value)?.map(|(id, _)| id))));
             }
         }
@@ -92,10 +93,12 @@ impl<'a> View<'a> {
             // The name whose newest visible record was taken, and how many records were stepped over since a seek.
             let (mut done, mut steps): (Vec<u8>, usize) = (Vec::new(), 0);
             self.read.scan(&start, &end, &mut |key, value| {
-                let (_, name, seq) = keys::parse_dentry(key).ok_or_else(|| Error::corrupt("a dentry's key is damaged"))?;
+                let (_, name, seq) =
+                    keys::parse_dentry(key).ok_or_else(|| Error::corrupt("a dentry's key is damaged"))?;
                 let taken = name == done.as_slice();
                 if !taken && seq <= point.seq {
-                    let checked = Name::new(name).map_err(|e| Error::corrupt(format!("a stored name is damaged: {e}")))?;
+                    let checked =
+                        Name::new(name).map_err(|e| Error::corrupt(format!("a stored name is damaged: {e}")))?;
                     let target = record::decode_dentry(value)?;
                     nearest.entry(checked).or_insert(target);
                     done = name.to_vec();

@@ -43,7 +43,10 @@ impl Engine {
     /// answered as the first time. Does not wait for mounts nor for the disk.
     pub fn apply(&self, cell: &SpaceCell, batch: &Batch) -> Result<Applied> {
         if batch.ops.len() > MAX_OPS {
-            return Err(Error::invalid(format!("a batch has at most {MAX_OPS} operations, this one {}", batch.ops.len())));
+            return Err(Error::invalid(format!(
+                "a batch has at most {MAX_OPS} operations, this one {}",
+                batch.ops.len()
+            )));
         }
         self.check_chunks(batch)?;
         let mut state = cell.lock();
@@ -140,7 +143,9 @@ impl Engine {
 
     /// Every chunk that the batch names must be here: a version must never point at nothing.
     fn check_chunks(&self, batch: &Batch) -> Result<()> {
-        let named = |extents: &[Extent], out: &mut Vec<ChunkHash>| out.extend(extents.iter().filter_map(|e| e.chunk.map(|c| c.hash)));
+        let named = |extents: &[Extent], out: &mut Vec<ChunkHash>| {
+            out.extend(extents.iter().filter_map(|e| e.chunk.map(|c| c.hash)))
+        };
         let mut hashes = Vec::new();
         for op in &batch.ops {
             if let Op::SetContent { edit, .. } = &op.op {
@@ -154,7 +159,9 @@ impl Engine {
         hashes.dedup();
         let have = self.chunks.have(&hashes)?;
         match hashes.iter().zip(have).find(|(_, have)| !have) {
-            Some((hash, _)) => Err(Error::invalid(format!("the chunk {hash} is not here: send it before the operation that names it"))),
+            Some((hash, _)) => {
+                Err(Error::invalid(format!("the chunk {hash} is not here: send it before the operation that names it")))
+            }
             None => Ok(()),
         }
     }

@@ -88,7 +88,9 @@ impl Engine {
         }
         let checkpoint = self.checkpoint(cell, text)?;
         if checkpoint.pinned {
-            return Err(Error::refused(format!("the checkpoint {text:?} is pinned; unpin it first with `agfs checkpoint pin --off`")));
+            return Err(Error::refused(format!(
+                "the checkpoint {text:?} is pinned; unpin it first with `agfs checkpoint pin --off`"
+            )));
         }
         let mut batch = Batch::new();
         batch.delete(keys::checkpoint(cell.id, checkpoint.id));
@@ -120,6 +122,10 @@ impl Engine {
 
     fn keep_checkpoint(&self, batch: &mut Batch, op_id: OpId, checkpoint: &Checkpoint) {
         let body = record::encode::<v1::Checkpoint>(checkpoint).to_vec();
-        dedup::keep(batch, op_id, Answer { from: checkpoint.at.seq, after: checkpoint.at, space: checkpoint.space, body });
+        dedup::keep(
+            batch,
+            op_id,
+            Answer { from: checkpoint.at.seq, after: checkpoint.at, space: checkpoint.space, body },
+        );
     }
 }

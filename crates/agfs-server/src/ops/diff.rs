@@ -42,7 +42,10 @@ impl Engine {
         let after = placed(View::new(self.read(), &b_lineage), &touched)?;
         let mut entries = compare(before, after);
         let within = |path: &[u8]| {
-            only.is_empty() || only.iter().any(|p| p == b"/" || path == p || path.strip_prefix(p.as_slice()).is_some_and(|r| r.first() == Some(&b'/')))
+            only.is_empty()
+                || only.iter().any(|p| {
+                    p == b"/" || path == p || path.strip_prefix(p.as_slice()).is_some_and(|r| r.first() == Some(&b'/'))
+                })
         };
         entries.retain(|e| within(&e.path) || e.from.as_deref().is_some_and(within));
         Ok(entries)
@@ -67,7 +70,10 @@ impl Engine {
 }
 
 /// The stretches of the log that count at one point and not at the other.
-fn not_shared(a: &BTreeMap<TimelineId, (Seq, Seq)>, b: &BTreeMap<TimelineId, (Seq, Seq)>) -> Vec<(TimelineId, Seq, Seq)> {
+fn not_shared(
+    a: &BTreeMap<TimelineId, (Seq, Seq)>,
+    b: &BTreeMap<TimelineId, (Seq, Seq)>,
+) -> Vec<(TimelineId, Seq, Seq)> {
     let mut out = Vec::new();
     let ids: std::collections::BTreeSet<_> = a.keys().chain(b.keys()).collect();
     for id in ids {

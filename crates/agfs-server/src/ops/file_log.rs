@@ -56,7 +56,10 @@ impl Engine {
         let (point, lineage) = self.at(cell, at)?;
         let node = paths::resolve(View::new(self.read(), &lineage), &names)?;
         if node.kind().is_dir() {
-            return Err(Error::is_a_directory(format!("{} is a directory; versions are of files", String::from_utf8_lossy(path))));
+            return Err(Error::is_a_directory(format!(
+                "{} is a directory; versions are of files",
+                String::from_utf8_lossy(path)
+            )));
         }
         let parent = paths::walk(View::new(self.read(), &lineage), FileId::ROOT, &names)?;
         let parent = parent.iter().rev().nth(1).map(|n| n.file_id);
@@ -112,7 +115,8 @@ impl Walker<'_> {
             })
         })?;
         self.emit(&versions, &place)?;
-        if next.is_none() && gone
+        if next.is_none()
+            && gone
             && let Some((seq, _)) = versions.last()
         {
             next = self.earlier_holder(&place, Seq(seq.0.saturating_sub(1)))?;
@@ -179,15 +183,23 @@ impl Walker<'_> {
     fn earlier_set(&self, lineage: &Lineage, set: FileId) -> Result<Option<(FileId, Seq)>> {
         for point in &lineage.0 {
             if let Some(bytes) = self.engine.meta.get(&keys::earlier_set(set, point.timeline))? {
-                let (id, seq) = bytes.split_at_checked(8).ok_or_else(|| Error::corrupt("a stored entry set is damaged"))?;
-                return Ok(Some((FileId(record::decode_number(id, "entry set")?), Seq(record::decode_number(seq, "entry set")?))));
+                let (id, seq) =
+                    bytes.split_at_checked(8).ok_or_else(|| Error::corrupt("a stored entry set is damaged"))?;
+                return Ok(Some((
+                    FileId(record::decode_number(id, "entry set")?),
+                    Seq(record::decode_number(seq, "entry set")?),
+                )));
             }
         }
         Ok(None)
     }
 
+    /// Where to look for what was visible at `seq`. Goes on below flattened timelines, which have copies of the newest
+    /// versions only.
     fn lineage(&self, seq: Seq) -> Result<Lineage> {
-        timelines::lineage(self.engine.read(), Point { seq: seq.min(self.point.seq), ..self.point })
+        let at = Point { seq: seq.min(self.point.seq), ..self.point };
+        let all = timelines::ancestry(self.engine.read(), at)?;
+        Ok(Lineage(all.into_iter().map(|(t, last)| Point { timeline: t.id, seq: last }).collect()))
     }
 
     /// The log record of a seq in the ancestry of the point.
@@ -222,7 +234,9 @@ fn step_back(log: &LogRecord, id: FileId, place: &mut Link) -> ControlFlow<Back>
             }
             (None, None) => ControlFlow::Continue(()),
         },
-        EventKind::Exchange if here => event.replaced.map_or(ControlFlow::Continue(()), |r| ControlFlow::Break(Back::Replaced(r))),
+        EventKind::Exchange if here => {
+            event.replaced.map_or(ControlFlow::Continue(()), |r| ControlFlow::Break(Back::Replaced(r)))
+        }
         EventKind::Exchange if event.replaced == Some(id) && event.from.as_ref() == Some(place) => {
             ControlFlow::Break(Back::Replaced(event.file_id))
         }
@@ -230,4 +244,3 @@ fn step_back(log: &LogRecord, id: FileId, place: &mut Link) -> ControlFlow<Back>
         _ => ControlFlow::Continue(()),
     }
 }
-

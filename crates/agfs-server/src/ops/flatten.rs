@@ -84,7 +84,8 @@ impl Copier<'_> {
         let (start, end) = keys::all_dentries(level.timeline);
         let engine = self.engine;
         engine.meta.scan(&start, &end, &mut |key, value| {
-            let (set, name, seq) = keys::parse_dentry(key).ok_or_else(|| Error::corrupt("a dentry's key is damaged"))?;
+            let (set, name, seq) =
+                keys::parse_dentry(key).ok_or_else(|| Error::corrupt("a dentry's key is damaged"))?;
             if seq > level.seq {
                 return Ok(Step::Seek(keys::dentry(level.timeline, set, name, level.seq)));
             }

@@ -98,7 +98,11 @@ impl HistoryOp {
 
 impl Engine {
     /// Visits the entries of a space, newest first, until `visit` returns something.
-    fn find_history<T>(&self, cell: &SpaceCell, mut visit: impl FnMut(HistoryOp) -> Result<Option<T>>) -> Result<Option<T>> {
+    fn find_history<T>(
+        &self,
+        cell: &SpaceCell,
+        mut visit: impl FnMut(HistoryOp) -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
         let (start, end) = keys::history_ops(cell.id);
         let mut found = None;
         self.meta.scan(&start, &end, &mut |_, value| {
@@ -118,7 +122,9 @@ impl Engine {
         match named {
             Some(op) => {
                 let entry = self.history_op(cell, op)?.filter(|e| e.subject.is_none()).ok_or_else(|| {
-                    Error::not_found(format!("{op} is no rollback or restore of this space; `agfs log` shows its operations"))
+                    Error::not_found(format!(
+                        "{op} is no rollback or restore of this space; `agfs log` shows its operations"
+                    ))
                 })?;
                 if entry.undone {
                     return Err(Error::refused(format!("{op} was already taken back; `agfs redo` does it again")));

@@ -41,7 +41,12 @@ const WINDOW: u64 = 512;
 impl Engine {
     /// Hands the log of a space to `sink`, newest first, everything it ever did, what was rolled back included, and then
     /// what the space was forked from. `sink` returns whether it wants more.
-    pub fn log(&self, cell: &SpaceCell, filter: &LogFilter, sink: &mut dyn FnMut(LogLine) -> Result<bool>) -> Result<()> {
+    pub fn log(
+        &self,
+        cell: &SpaceCell,
+        filter: &LogFilter,
+        sink: &mut dyn FnMut(LogLine) -> Result<bool>,
+    ) -> Result<()> {
         let head = cell.lock().head();
         let mut left = if filter.limit == 0 { u64::MAX } else { filter.limit };
         for (timeline, first, last) in self.stretches(cell, head)? {

@@ -58,7 +58,8 @@ impl Engine {
         let view = View::new(self.read(), &lineage);
         let dir = view.require(id)?;
         let info = dir.dir().ok_or_else(|| Error::not_a_directory(format!("{id} is not a directory")))?;
-        let names: Vec<(Name, FileId)> = view.entries(info.entry_set)?.into_iter().map(|(name, (id, _))| (name, id)).collect();
+        let names: Vec<(Name, FileId)> =
+            view.entries(info.entry_set)?.into_iter().map(|(name, (id, _))| (name, id)).collect();
         Ok(Listing { dir, at, lineage, names: names.into_iter() })
     }
 
@@ -67,7 +68,9 @@ impl Engine {
         let view = View::new(self.read(), &listing.lineage);
         let mut out = Vec::with_capacity(count.min(listing.names.len()));
         for (name, id) in listing.names.by_ref().take(count) {
-            let node = view.node(id)?.ok_or_else(|| Error::corrupt(format!("the entry {name:?} leads to {id}, which is missing")))?;
+            let node = view
+                .node(id)?
+                .ok_or_else(|| Error::corrupt(format!("the entry {name:?} leads to {id}, which is missing")))?;
             out.push((name, node));
         }
         Ok(out)

@@ -51,7 +51,11 @@ impl Engine {
 
     /// The checkpoint that `text` names: by name, by id, or `@-N`. Fails with `NotFound`.
     pub fn checkpoint(&self, cell: &SpaceCell, text: &str) -> Result<Checkpoint> {
-        let none = || Error::not_found(format!("the space has no checkpoint {text:?}; `agfs checkpoint list` shows those there are"));
+        let none = || {
+            Error::not_found(format!(
+                "the space has no checkpoint {text:?}; `agfs checkpoint list` shows those there are"
+            ))
+        };
         let id = match reference::parse(text, parse_time)? {
             Ref::LastCheckpoint(n) => return self.last_checkpoint(cell, n)?.ok_or_else(none),
             Ref::Checkpoint(id) => id,

@@ -44,7 +44,9 @@ impl Engine {
         dry_run: bool,
     ) -> Result<HistoryResult> {
         if paths.is_empty() {
-            return Err(Error::invalid("name at least one path to restore; `agfs rollback` takes the whole space back"));
+            return Err(Error::invalid(
+                "name at least one path to restore; `agfs rollback` takes the whole space back",
+            ));
         }
         let point = self.point(cell, text)?;
         let mut state = cell.lock();
@@ -81,7 +83,8 @@ impl Engine {
             restorer.path(&path::parse(path)?)?;
         }
         let (txn, changed) = (restorer.txn, restorer.changed);
-        let mut result = HistoryResult { op_id: call.op_id, seq: before.seq, set_aside: 0, subject: call.subject, changed };
+        let mut result =
+            HistoryResult { op_id: call.op_id, seq: before.seq, set_aside: 0, subject: call.subject, changed };
         if call.dry_run {
             return Ok(result);
         }
@@ -92,8 +95,15 @@ impl Engine {
         }
         if changed > 0 {
             let after = Point { timeline: before.timeline, seq: finished.last };
-            let entry =
-                HistoryOp { kind: call.kind, op_id: call.op_id, before, after, paths: paths.to_vec(), subject: call.subject, undone: false };
+            let entry = HistoryOp {
+                kind: call.kind,
+                op_id: call.op_id,
+                before,
+                after,
+                paths: paths.to_vec(),
+                subject: call.subject,
+                undone: false,
+            };
             entry.put(&mut finished.batch, cell);
         }
         let body = result.encode();
@@ -154,7 +164,9 @@ impl Restorer<'_> {
                 _ => self.same_node(then, now),
             },
             // Replaced by another node since (an editor's save): the content goes into the one that is there now.
-            Some(now) if matches!((&then.body, &now.body), (Body::File(_), Body::File(_))) && now.more_links.is_empty() => {
+            Some(now)
+                if matches!((&then.body, &now.body), (Body::File(_), Body::File(_))) && now.more_links.is_empty() =>
+            {
                 self.same_node(then, now)
             }
             now => {
@@ -214,7 +226,8 @@ impl Restorer<'_> {
         let link = Link { parent: dir.file_id, name: name.clone() };
         let seq = self.txn.next();
         let present = self.txn.node(then.file_id)?;
-        if let Some(mut node) = present.clone().filter(|n| self.brought_back.contains(&n.file_id) && !n.kind().is_dir()) {
+        if let Some(mut node) = present.clone().filter(|n| self.brought_back.contains(&n.file_id) && !n.kind().is_dir())
+        {
             node.more_links.extend(node.link.replace(link));
             return self.bind(dir, name, node);
         }
@@ -223,12 +236,26 @@ impl Restorer<'_> {
             Some(_) => FileId(self.engine.alloc.file_ids(self.family, 1)?.start),
         };
         let body = match &then.body {
-            Body::Dir(info) => Body::Dir(DirInfo { entries: 0, subdirs: 0, dead: 0, entry_set: self.fresh_set(file_id, then)?, ..*info }),
+            Body::Dir(info) => Body::Dir(DirInfo {
+                entries: 0,
+                subdirs: 0,
+                dead: 0,
+                entry_set: self.fresh_set(file_id, then)?,
+                ..*info
+            }),
             other => other.clone(),
         };
         self.brought_back.insert(file_id);
-        let node =
-            Node { file_id, link: Some(link), more_links: Vec::new(), attr: then.attr, xattrs: then.xattrs.clone(), body, version: seq, version_no: then.version_no };
+        let node = Node {
+            file_id,
+            link: Some(link),
+            more_links: Vec::new(),
+            attr: then.attr,
+            xattrs: then.xattrs.clone(),
+            body,
+            version: seq,
+            version_no: then.version_no,
+        };
         self.bind(dir, name, node)
     }
 

@@ -1,7 +1,7 @@
 //! Going back with the whole space: rollback, undo, redo. Each moves the head to a new timeline; none touches a file.
 
-use super::history::{HistoryOp, HistoryResult};
 use super::dedup::{self, Answer};
+use super::history::{HistoryOp, HistoryResult};
 use crate::engine::{Engine, SpaceCell, SpaceState, head_lineage};
 use crate::hub::Message;
 use crate::model::txn::Origin;
@@ -29,7 +29,14 @@ pub(super) struct Move {
 
 impl Engine {
     /// Makes the space what it was at `text`. What it was before stays in history and `undo` leads back to it.
-    pub fn rollback(self: &Arc<Self>, cell: &SpaceCell, op_id: OpId, text: &str, author: Author, dry_run: bool) -> Result<HistoryResult> {
+    pub fn rollback(
+        self: &Arc<Self>,
+        cell: &SpaceCell,
+        op_id: OpId,
+        text: &str,
+        author: Author,
+        dry_run: bool,
+    ) -> Result<HistoryResult> {
         let target = self.point(cell, text)?;
         let mut state = cell.lock();
         if let Some(done) = self.answered(op_id)? {
@@ -42,7 +49,14 @@ impl Engine {
 
     /// Takes back a rollback or restore: the one named, or the last. After a rollback the head goes back to where it was;
     /// after a restore only its paths do, when something else was changed since.
-    pub fn undo(self: &Arc<Self>, cell: &SpaceCell, op_id: OpId, named: Option<OpId>, author: Author, dry_run: bool) -> Result<HistoryResult> {
+    pub fn undo(
+        self: &Arc<Self>,
+        cell: &SpaceCell,
+        op_id: OpId,
+        named: Option<OpId>,
+        author: Author,
+        dry_run: bool,
+    ) -> Result<HistoryResult> {
         let mut state = cell.lock();
         if let Some(done) = self.answered(op_id)? {
             return HistoryResult::decode(&done.body);
@@ -51,7 +65,8 @@ impl Engine {
         let subject = Some(entry.op_id);
         let marked = HistoryOp { undone: true, ..entry.clone() };
         if entry.kind == EventKind::Restore && state.head() != entry.after {
-            let call = super::restore::Call { op_id, author, dry_run, kind: EventKind::Undo, subject, marks: Some(marked) };
+            let call =
+                super::restore::Call { op_id, author, dry_run, kind: EventKind::Undo, subject, marks: Some(marked) };
             return self.restore_locked(cell, &mut state, entry.before, &entry.paths, call);
         }
         let set_aside = self.changes_between(entry.after, state.head())?;
@@ -60,7 +75,14 @@ impl Engine {
     }
 
     /// Does again what the last undo took back.
-    pub fn redo(self: &Arc<Self>, cell: &SpaceCell, op_id: OpId, named: Option<OpId>, author: Author, dry_run: bool) -> Result<HistoryResult> {
+    pub fn redo(
+        self: &Arc<Self>,
+        cell: &SpaceCell,
+        op_id: OpId,
+        named: Option<OpId>,
+        author: Author,
+        dry_run: bool,
+    ) -> Result<HistoryResult> {
         let mut state = cell.lock();
         if let Some(done) = self.answered(op_id)? {
             return HistoryResult::decode(&done.body);
@@ -136,7 +158,15 @@ impl Engine {
         if let Some(marked) = &step.marks {
             marked.put(&mut batch, cell);
         }
-        let entry = HistoryOp { kind: step.kind, op_id, before, after, paths: Vec::new(), subject: step.subject, undone: false };
+        let entry = HistoryOp {
+            kind: step.kind,
+            op_id,
+            before,
+            after,
+            paths: Vec::new(),
+            subject: step.subject,
+            undone: false,
+        };
         entry.put(&mut batch, cell);
         dedup::keep(&mut batch, op_id, Answer { from: before.seq, after, space: cell.id, body: result.encode() });
         // The lineage is built before the write: once the write is done nothing may fail.

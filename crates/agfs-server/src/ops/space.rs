@@ -72,8 +72,15 @@ impl Engine {
         let id = SpaceId(self.alloc.next("space")?);
         let family = FamilyId(self.alloc.next("family")?);
         let seq = Seq(1);
-        let timeline =
-            Timeline { id: TimelineId(self.alloc.next("timeline")?), family, space: id, parent: None, first: seq, head: seq, flat: false };
+        let timeline = Timeline {
+            id: TimelineId(self.alloc.next("timeline")?),
+            family,
+            space: id,
+            parent: None,
+            first: seq,
+            head: seq,
+            flat: false,
+        };
         let time = self.clock.now();
         let space = Space {
             id,
@@ -97,7 +104,14 @@ impl Engine {
     }
 
     /// Makes a space that begins as another was at `at`. Copies nothing: its timeline branches there.
-    pub fn fork_space(&self, source: &SpaceCell, at: &str, new_name: &str, op_id: OpId, author: Author) -> Result<SpaceInfo> {
+    pub fn fork_space(
+        &self,
+        source: &SpaceCell,
+        at: &str,
+        new_name: &str,
+        op_id: OpId,
+        author: Author,
+    ) -> Result<SpaceInfo> {
         check_space_name(new_name)?;
         let target = self.point(source, at)?;
         let origin = source.info().space;
@@ -136,7 +150,11 @@ impl Engine {
         let mut batch = Batch::new();
         batch.put(keys::space(cell.id), record::encode::<v1::Space>(&info.space));
         batch.delete(keys::space_name(&info.space.name));
-        dedup::keep(&mut batch, op_id, Answer { from: info.head, after: state.head(), space: cell.id, body: Vec::new() });
+        dedup::keep(
+            &mut batch,
+            op_id,
+            Answer { from: info.head, after: state.head(), space: cell.id, body: Vec::new() },
+        );
         self.meta.write(batch)?;
         self.dismiss(&info.space);
         cell.hub.clear();
@@ -150,7 +168,15 @@ impl Engine {
         Ok(())
     }
 
-    fn put_new_space(&self, batch: &mut Batch, space: &Space, timeline: &Timeline, op_id: OpId, author: Author, kind: EventKind) {
+    fn put_new_space(
+        &self,
+        batch: &mut Batch,
+        space: &Space,
+        timeline: &Timeline,
+        op_id: OpId,
+        author: Author,
+        kind: EventKind,
+    ) {
         let at = Point { timeline: timeline.id, seq: timeline.head };
         let origin = Origin { op_id, author, time: space.created };
         put_timeline(batch, timeline);

@@ -1,0 +1,9 @@
+//! Tests of the server's operations, with no protocol and no mount, on the in-memory store and on RocksDB.
+
+mod bad_input;
+mod basics;
+mod file_log;
+mod harness;
+mod model;
+mod scale;
+mod timelines;

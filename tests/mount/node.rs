@@ -1,0 +1,98 @@
+//! npm and node on a mount, and the shadow directory that takes in what they install.
+
+use crate::common::Farm;
+use std::fs;
+use std::io::ErrorKind;
+
+#[test]
+fn what_npm_installs_stays_in_a_shadow() {
+    let mut farm = Farm::new();
+    let space = farm.space();
+    let m = farm.mount(&space, &[]);
+    farm.sh_online(
+        &m,
+        r#"mkdir app && cd app && npm init -y > /dev/null
+           npm install --no-audit --no-fund --silent express@5 lodash@4 typescript@5
+           [ "$(node -e "require('express'); console.log(require('lodash').chunk([1,2,3,4],2).length)")" = 2 ]
+           npx tsc --version && npm ls > /dev/null"#,
+    );
+    let entries = farm.json(&["ls", &format!("{space}:/app")]);
+    let entry = |name: &str| entries.as_array().unwrap().iter().find(|e| e["name"] == name).cloned();
+    assert!(entry("package-lock.json").is_some_and(|e| e["shadow"] == false), "{entries}");
+    assert!(entry("node_modules").is_some_and(|e| e["shadow"] == true), "{entries}");
+    assert_eq!(farm.json(&["ls", &format!("{space}:/app/node_modules")]), serde_json::json!([]));
+    assert!(m.join("app/node_modules/express/package.json").exists());
+
+    let other = farm.mount(&space, &[]);
+    assert!(other.join("app/package.json").exists());
+    assert_eq!(fs::read_dir(other.join("app/node_modules")).unwrap().count(), 0);
+}
+
+#[test]
+fn shadows_follow_their_rules() {
+    let mut farm = Farm::new();
+    let space = farm.space();
+    let cache = farm.path("shadowcache");
+    let m = farm.mount_with_cache(&space, &[], &cache);
+    let shadow = |farm: &Farm, dir: &str, name: &str| {
+        let entries = farm.json(&["ls", &format!("{space}:{dir}")]);
+        let entry = entries.as_array().unwrap().iter().find(|e| e["name"] == name).cloned();
+        entry.unwrap_or_else(|| panic!("no {name} in {dir}"))["shadow"] == true
+    };
+    fs::create_dir_all(m.join("crate/src")).unwrap();
+    fs::write(m.join("crate/Cargo.toml"), "").unwrap();
+    fs::create_dir(m.join("crate/target")).unwrap();
+    fs::create_dir_all(m.join("linux/drivers/target")).unwrap();
+    fs::write(m.join("linux/drivers/target/core.c"), "precious").unwrap();
+    assert!(shadow(&farm, "/crate", "target"));
+    assert!(!shadow(&farm, "/linux/drivers", "target"), "a directory without the sibling is an ordinary one");
+
+    fs::create_dir_all(m.join("crate/target/release/deps")).unwrap();
+    fs::write(m.join("crate/target/release/agfs"), "binary").unwrap();
+    fs::write(m.join("plain"), "x").unwrap();
+    for (from, to) in [("crate/target/release/agfs", "agfs"), ("plain", "crate/target/plain")] {
+        assert_eq!(fs::rename(m.join(from), m.join(to)).unwrap_err().kind(), ErrorKind::CrossesDevices, "{from}");
+        assert_eq!(fs::hard_link(m.join(from), m.join(to)).unwrap_err().kind(), ErrorKind::CrossesDevices, "{from}");
+    }
+    farm.sh(
+        &m,
+        "mv crate/target/release/agfs moved && [ $(cat moved) = binary ] && [ ! -e crate/target/release/agfs ]",
+    );
+    assert_eq!(farm.json(&["ls", &format!("{space}:/crate/target")]), serde_json::json!([]));
+    assert_eq!(farm.cli(["cat", &format!("{space}:/linux/drivers/target/core.c")]).out(), "precious");
+
+    // The same mount finds its shadow again; it goes when it is removed.
+    farm.umount(&m);
+    let m = farm.mount_with_cache(&space, &[], &cache);
+    assert!(m.join("crate/target/release/deps").is_dir());
+    fs::remove_dir_all(m.join("crate/target")).unwrap();
+    assert!(!m.join("crate/target").exists());
+    fs::create_dir(m.join("crate/target")).unwrap();
+    assert_eq!(fs::read_dir(m.join("crate/target")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_rollback_leaves_a_shadow_whose_parent_stays() {
+    let mut farm = Farm::new();
+    let space = farm.space();
+    let m = farm.mount(&space, &[]);
+    fs::create_dir_all(m.join("app/node_modules/dep")).unwrap();
+    fs::write(m.join("app/node_modules/dep/index.js"), "1").unwrap();
+    fs::write(m.join("app/main.js"), "before").unwrap();
+    farm.json(&["checkpoint", "create", &space, "--name", "c"]);
+    fs::write(m.join("app/main.js"), "after").unwrap();
+    fs::write(m.join("app/node_modules/dep/later.js"), "2").unwrap();
+    farm.json(&["rollback", &space, "c"]);
+    assert_eq!(fs::read_to_string(m.join("app/main.js")).unwrap(), "before");
+    assert_eq!(fs::read_to_string(m.join("app/node_modules/dep/later.js")).unwrap(), "2");
+}
+
+#[test]
+fn without_rules_everything_is_in_the_tree() {
+    let mut farm = Farm::new();
+    let space = farm.space();
+    let m = farm.mount(&space, &["--shadow", "none"]);
+    fs::create_dir_all(m.join("node_modules/dep")).unwrap();
+    fs::write(m.join("node_modules/dep/index.js"), "kept").unwrap();
+    assert_eq!(farm.cli(["cat", &format!("{space}:/node_modules/dep/index.js")]).out(), "kept");
+}
