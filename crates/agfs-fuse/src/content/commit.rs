@@ -1,0 +1,282 @@
+//! Committing a file: one version for what changed since the last one.
+//!
+//! A commit first captures: it reads what it needs while changes wait, so that a version is never a mixture. Then it sends;
+//! what changes meanwhile belongs to the next version. When it fails, everything is uncommitted again.
+
+use super::chunker::{self, Large};
+use super::inode::{Base, DataState, InodeData};
+use crate::upstream::Durable;
+use agfs_client::EncodedChunk;
+use agfs_core::attr::AttrChange;
+use agfs_core::manifest::{Manifest, Splice};
+use agfs_core::op::{ContentEdit, Op, TimedOp};
+use agfs_core::{Error, ErrorKind, Result, Seq, Timestamp};
+use bytes::Bytes;
+use rangemap::RangeSet;
+use std::sync::Arc;
+
+/// How much of a file is read at once for a commit, in bytes.
+const STEP: u64 = 4 << 20;
+/// How often a commit that met another one is made again.
+const ATTEMPTS: usize = 4;
+/// In a file changed in place, the most block runs that are sent as such; more than that, and it is sent whole.
+const MAX_RUNS: usize = 4_096;
+
+/// What a commit sends.
+struct Capture {
+    edit: ContentEdit,
+    chunks: Vec<EncodedChunk>,
+    /// The version that the file's base was.
+    base: u64,
+    mtime: Timestamp,
+    ctime: Timestamp,
+    atime: Option<Timestamp>,
+    mode: Option<u32>,
+}
+
+/// How the content is to be captured.
+enum Way {
+    Small(Option<Bytes>),
+    Whole,
+    Splices(RangeSet<u64>),
+}
+
+/// Lets changes go on when a capture ends, however it ends.
+struct Capturing<'a>(&'a InodeData);
+
+impl Drop for Capturing<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().capturing = false;
+        self.0.captured.notify_waiters();
+    }
+}
+
+impl InodeData {
+    /// Commits what is uncommitted, as one version. Returns its sequence number, or `None` when there was nothing to commit
+    /// (also for a file that no name leads to).
+    ///
+    /// # Errors
+    /// What the server or the local disk fails with; everything stays for another attempt.
+    pub async fn commit(self: &Arc<Self>, durable: Durable) -> Result<Option<Seq>> {
+        if !self.is_dirty() {
+            return Ok(None);
+        }
+        let _one = self.commit.lock().await;
+        let (mut whole, mut committed) = (false, None);
+        for _ in 0..ATTEMPTS {
+            let Some(capture) = self.capture(whole).await.inspect_err(|e| self.failed(e))? else {
+                return Ok(committed);
+            };
+            match self.send(capture, durable).await {
+                Ok(seq) => {
+                    committed = Some(seq);
+                    return Ok(committed);
+                }
+                // Somebody else's version came first. Ours is the later close: it goes on top, whole.
+                Err(e) if e.kind() == ErrorKind::Conflict => whole = true,
+                Err(e) if matches!(e.kind(), ErrorKind::Stale | ErrorKind::NotFound) => {
+                    self.mark_gone(None);
+                    return Ok(committed);
+                }
+                Err(e) => {
+                    self.failed(&e);
+                    return Err(e);
+                }
+            }
+        }
+        let e = Error::new(ErrorKind::Conflict, format!("{} was changed elsewhere each time", self.id));
+        self.failed(&e);
+        Err(e)
+    }
+
+    fn failed(&self, error: &Error) {
+        self.state.lock().failure = Some(error.clone());
+        tracing::warn!(file = %self.world.describe(self.id), %error, "a commit failed; the data is kept for another attempt");
+    }
+
+    /// Captures what is uncommitted; `None` when there is nothing.
+    async fn capture(&self, whole: bool) -> Result<Option<Capture>> {
+        let (way, mut capture, size) = {
+            let mut state = self.state.lock();
+            let Some((way, capture, size)) = Self::begin(&mut state, whole)? else { return Ok(None) };
+            if let Way::Small(Some(_)) = way {
+                Self::taken(&mut state);
+            } else {
+                state.capturing = true;
+            }
+            (way, capture, size)
+        };
+        let up = self.world.up.as_ref();
+        if let Way::Small(Some(raw)) = way {
+            let made = chunker::small(up, raw).await.inspect_err(|_| self.put_back())?;
+            return Ok(Some(capture.with(made)));
+        }
+        let capturing = Capturing(self);
+        match way {
+            Way::Small(_) => {
+                let raw = self.read_captured(0..size).await?;
+                capture = capture.with(chunker::small(up, raw).await?);
+            }
+            Way::Whole => capture.edit = ContentEdit::Whole(self.capture_large(size).await?),
+            Way::Splices(ranges) => capture = self.capture_splices(capture, ranges, size).await?,
+        }
+        Self::taken(&mut self.state.lock());
+        drop(capturing);
+        Ok(Some(capture))
+    }
+
+    /// Decides how to capture. In memory and small, it is done at once.
+    fn begin(state: &mut DataState, whole: bool) -> Result<Option<(Way, Capture, u64)>> {
+        let gone = state.gone;
+        let Some(local) = state.local.as_ref().filter(|local| local.changed() && !gone) else { return Ok(None) };
+        let (base, size) = (&state.base.node, local.size);
+        let way = if chunker::is_small(size) {
+            let all_here = local.all_in_memory();
+            Way::Small(if all_here { Some(Self::copy(state, size)?) } else { None })
+        } else {
+            let ranges = local.differing_blocks(base.size());
+            let bytes: u64 = ranges.iter().map(|r| r.end - r.start).sum();
+            let in_place = !whole && !local.without_base() && ranges.len() <= MAX_RUNS && bytes <= size / 2;
+            if in_place { Way::Splices(ranges) } else { Way::Whole }
+        };
+        let Some(local) = &state.local else { return Ok(None) };
+        let capture = Capture {
+            edit: ContentEdit::Whole(Vec::new()),
+            chunks: Vec::new(),
+            base: state.base.node.version_no,
+            mtime: local.mtime,
+            ctime: local.ctime,
+            atime: local.atime,
+            mode: local.mode,
+        };
+        Ok(Some((way, capture, size)))
+    }
+
+    fn copy(state: &DataState, size: u64) -> Result<Bytes> {
+        let Some(local) = &state.local else { return Ok(Bytes::new()) };
+        let empty = super::extents::Extents::new(Manifest::empty());
+        let parts = local.parts(0..size, Some(&empty))?.unwrap_or_default();
+        let mut out = bytes::BytesMut::with_capacity(usize::try_from(size).unwrap_or(0));
+        for part in parts {
+            match part {
+                super::local::Part::Here(bytes) => out.extend_from_slice(&bytes),
+                super::local::Part::Base(piece) => out.resize(out.len() + piece.len as usize, 0),
+            }
+        }
+        Ok(out.freeze())
+    }
+
+    fn taken(state: &mut DataState) {
+        if let Some(local) = &mut state.local {
+            local.capture();
+        }
+    }
+
+    fn put_back(&self) {
+        if let Some(local) = &mut self.state.lock().local {
+            local.put_back();
+        }
+    }
+
+    async fn capture_large(&self, size: u64) -> Result<Vec<agfs_core::manifest::Extent>> {
+        let data = loop {
+            let node = {
+                let mut state = self.state.lock();
+                match (Self::inline_extents(&mut state), &state.local) {
+                    (Some(extents), Some(local)) => break local.data(&extents),
+                    (_, None) => return Ok(Vec::new()),
+                    (None, _) => state.base.node.clone(),
+                }
+            };
+            self.load_extents(&node).await?;
+        };
+        let mut large = Large::new(self.world.up.as_ref());
+        let mut at = 0;
+        for range in data.iter() {
+            if range.start > at {
+                large.hole(range.start - at).await?;
+            }
+            at = range.start;
+            while at < range.end {
+                let end = range.end.min(at + STEP);
+                large.data(self.read_captured(at..end).await?).await?;
+                at = end;
+            }
+        }
+        if at < size {
+            large.hole(size - at).await?;
+        }
+        large.finish().await
+    }
+
+    async fn capture_splices(&self, mut capture: Capture, ranges: RangeSet<u64>, size: u64) -> Result<Capture> {
+        let mut splices = Vec::with_capacity(ranges.len());
+        let mut ready = 0;
+        for range in ranges.iter() {
+            let mut at = range.start;
+            while at < range.end {
+                let end = range.end.min(at + STEP);
+                let bytes = self.read_captured(at..end).await?;
+                let (with, chunks) = chunker::run(self.world.up.as_ref(), bytes).await?;
+                ready += chunks.iter().map(|c| c.data.len() as u64).sum::<u64>();
+                capture.chunks.extend(chunks);
+                splices.push(Splice { offset: at, len: end - at, with });
+                at = end;
+                if ready >= STEP {
+                    self.world.up.put_chunks(std::mem::take(&mut capture.chunks)).await?;
+                    ready = 0;
+                }
+            }
+        }
+        capture.edit = ContentEdit::Splices { base: capture.base, splices, size };
+        Ok(capture)
+    }
+
+    async fn send(&self, capture: Capture, durable: Durable) -> Result<Seq> {
+        let Capture { edit, chunks, base, mtime, ctime, atime, mode } = capture;
+        let made = match &edit {
+            ContentEdit::Whole(extents) => Manifest::new(extents.iter().copied()).ok().map(|m| m.content_hash()),
+            ContentEdit::Splices { .. } => None,
+        };
+        let timed = |op| TimedOp { time: ctime, op };
+        let mut ops = vec![timed(Op::SetContent { file_id: self.id, edit, mtime, mode })];
+        if atime.is_some() {
+            ops.push(timed(Op::SetAttr { file_id: self.id, change: AttrChange { atime, ..AttrChange::default() } }));
+        }
+        let seq = self.world.apply_with(ops, chunks, durable).await.inspect_err(|_| self.put_back())?;
+        // After a reset the tree may have forgotten the file.
+        let current = self.world.tree.fetch(self.world.up.as_ref(), self.id).await.ok();
+        let mut state = self.state.lock();
+        let before = state.local.as_ref().map_or(0, super::local::Local::pending);
+        state.failure = None;
+        match current {
+            Some(node) if node.version == seq || (made.is_some() && node.content().map(|c| c.hash) == made) => {
+                self.world.known.pages_became(self.id, base, node.version_no);
+                state.base = Base { node, extents: None };
+                if let Some(local) = &mut state.local {
+                    local.committed();
+                }
+            }
+            // Somebody else's version is on top of ours by now: what was not changed since follows the tree.
+            Some(_) if !state.local.as_ref().is_some_and(super::local::Local::changed) => state.local = None,
+            // Changed since, on a base that is none any more; or the file is gone, or cannot be looked at.
+            _ => {
+                if let Some(local) = &mut state.local {
+                    local.put_back();
+                }
+            }
+        }
+        let after = state.local.as_ref().map_or(0, super::local::Local::pending);
+        drop(state);
+        self.world.sub_pending(before.saturating_sub(after));
+        Ok(seq)
+    }
+}
+
+impl Capture {
+    fn with(mut self, (extents, chunks): (Vec<agfs_core::manifest::Extent>, Vec<EncodedChunk>)) -> Self {
+        self.edit = ContentEdit::Whole(extents);
+        self.chunks = chunks;
+        self
+    }
+}

@@ -1,0 +1,259 @@
+//! A file's uncommitted state on this mount: which bytes are here, which of them the server does not have, size and times.
+//!
+//! Changed under the inode's lock; knows neither the server nor other inodes.
+
+use super::extents::{Extents, Piece};
+use super::scratch::{Scratch, ScratchDir};
+use agfs_core::manifest::{BLOCK, MAX_FILE_SIZE};
+use agfs_core::{Error, ErrorKind, Result, Timestamp};
+use bytes::Bytes;
+use rangemap::RangeSet;
+use std::ops::Range;
+
+/// Part of an answer to a read.
+#[derive(Clone, Debug)]
+pub enum Part {
+    /// These bytes.
+    Here(Bytes),
+    /// A piece of the base.
+    Base(Piece),
+}
+
+/// What was taken out for a commit, to be put back when it fails.
+struct Captured {
+    dirty: RangeSet<u64>,
+    pending: u64,
+    /// The size captured, and the least since: from there on the next base does not count.
+    limit: u64,
+}
+
+/// The uncommitted state of a file.
+///
+/// The file's bytes are: where `present`, those of the scratch; elsewhere those of the base below `base_limit`; else zeros.
+/// `dirty` is within `present`.
+pub struct Local {
+    scratch: Scratch,
+    present: RangeSet<u64>,
+    dirty: RangeSet<u64>,
+    base_limit: u64,
+    captured: Option<Captured>,
+    changed: bool,
+    /// Bytes written since the last capture.
+    pending: u64,
+    /// The size in bytes.
+    pub size: u64,
+    /// The times that programs see.
+    pub mtime: Timestamp,
+    /// As `mtime`.
+    pub ctime: Timestamp,
+    /// A time of last access that was set and is not committed.
+    pub atime: Option<Timestamp>,
+    /// The mode without the set-id bits that a write took away.
+    pub mode: Option<u32>,
+}
+
+impl Local {
+    /// The state of a file of `size` bytes in which nothing is changed.
+    pub fn new(dir: ScratchDir, size: u64, mtime: Timestamp, ctime: Timestamp) -> Self {
+        Local {
+            scratch: Scratch::new(dir),
+            present: RangeSet::new(),
+            dirty: RangeSet::new(),
+            base_limit: size,
+            captured: None,
+            changed: false,
+            pending: 0,
+            size,
+            mtime,
+            ctime,
+            atime: None,
+            mode: None,
+        }
+    }
+
+    /// Whether something is not committed, or is being committed: the base is not what programs see.
+    pub const fn differs(&self) -> bool {
+        self.changed || self.captured.is_some()
+    }
+
+    /// Whether something is not committed and not being committed.
+    pub const fn changed(&self) -> bool {
+        self.changed
+    }
+
+    /// Bytes written that are not committed.
+    pub fn pending(&self) -> u64 {
+        self.pending + self.captured.as_ref().map_or(0, |c| c.pending)
+    }
+
+    fn touch(&mut self, now: Timestamp) {
+        self.changed = true;
+        self.mtime = now;
+        self.ctime = now;
+    }
+
+    /// Puts bytes at `offset`. Fails with `FileTooLarge`, and as the local disk does.
+    pub fn write(&mut self, offset: u64, data: &[u8], now: Timestamp) -> Result<()> {
+        let end = offset.checked_add(data.len() as u64).filter(|end| *end <= MAX_FILE_SIZE).ok_or_else(|| {
+            Error::new(ErrorKind::FileTooLarge, format!("byte {offset} is beyond what a file can have"))
+        })?;
+        if data.is_empty() {
+            return Ok(());
+        }
+        self.scratch.write(offset, data)?;
+        self.present.insert(offset..end);
+        self.dirty.insert(offset..end);
+        self.size = self.size.max(end);
+        self.pending += data.len() as u64;
+        self.touch(now);
+        Ok(())
+    }
+
+    /// Cuts or extends the file. Fails with `FileTooLarge`.
+    pub fn resize(&mut self, size: u64, now: Timestamp) -> Result<()> {
+        if size > MAX_FILE_SIZE {
+            return Err(Error::new(ErrorKind::FileTooLarge, format!("a file cannot have {size} bytes")));
+        }
+        if size < self.size {
+            self.base_limit = self.base_limit.min(size);
+            if let Some(captured) = &mut self.captured {
+                captured.limit = captured.limit.min(size);
+            }
+            self.present.remove(size..u64::MAX);
+            self.dirty.remove(size..u64::MAX);
+        }
+        if size != self.size {
+            self.size = size;
+            self.touch(now);
+        }
+        Ok(())
+    }
+
+    /// Makes a range zeros without changing the size. Fails as the local disk does.
+    pub fn zero(&mut self, range: Range<u64>, now: Timestamp) -> Result<()> {
+        let range = range.start..range.end.min(self.size);
+        if range.start >= range.end {
+            return Ok(());
+        }
+        self.scratch.zero(range.start, range.end - range.start)?;
+        self.present.insert(range.clone());
+        self.dirty.insert(range);
+        self.touch(now);
+        Ok(())
+    }
+
+    /// Sets times explicitly; they survive the commit.
+    pub fn set_times(&mut self, atime: Option<Timestamp>, mtime: Option<Timestamp>, now: Timestamp) {
+        self.atime = atime.or(self.atime);
+        self.mtime = mtime.unwrap_or(self.mtime);
+        self.ctime = now;
+        self.changed = true;
+    }
+
+    /// What a read of `range` consists of; `None` when the base's extents are needed and not given.
+    pub fn parts(&self, range: Range<u64>, base: Option<&Extents>) -> Result<Option<Vec<Part>>> {
+        let range = range.start..range.end.min(self.size);
+        let mut parts = Vec::new();
+        let mut at = range.start;
+        while at < range.end {
+            let here = self.present.get(&at).cloned();
+            if let Some(here) = here {
+                let end = here.end.min(range.end);
+                let mut bytes = vec![0u8; usize::try_from(end - at).unwrap_or(0)];
+                self.scratch.read(at, &mut bytes)?;
+                parts.push(Part::Here(bytes.into()));
+                at = end;
+                continue;
+            }
+            let end = self.present.overlapping(at..range.end).next().map_or(range.end, |next| next.start);
+            let split = end.min(self.base_limit.max(at));
+            if at < split {
+                let Some(base) = base else { return Ok(None) };
+                parts.extend(base.pieces(at..split).into_iter().map(Part::Base));
+            }
+            if split < end {
+                parts.push(Part::Base(Piece { len: end - split, chunk: None }));
+            }
+            at = end;
+        }
+        Ok(Some(parts))
+    }
+
+    /// Whether every byte of the file is known here, where reading takes no time.
+    pub fn all_in_memory(&self) -> bool {
+        self.scratch.in_memory() && self.without_base()
+    }
+
+    /// Whether the base has no part in the file.
+    pub fn without_base(&self) -> bool {
+        let end = self.base_limit.min(self.size);
+        end == 0 || self.present.gaps(&(0..end)).next().is_none()
+    }
+
+    /// The ranges that hold stored bytes, in order; the rest are holes.
+    pub fn data(&self, base: &Extents) -> RangeSet<u64> {
+        let mut data: RangeSet<u64> = base.data(self.base_limit.min(self.size)).collect();
+        for range in self.present.iter() {
+            data.insert(range.clone());
+        }
+        data.remove(self.size..u64::MAX);
+        data
+    }
+
+    /// The bytes that are stored or will be, roughly: what `st_blocks` is made of.
+    pub fn allocated(&self, base: u64) -> u64 {
+        let here: u64 = self.present.iter().map(|r| r.end - r.start).sum();
+        here.max(base.min(self.base_limit)).min(self.size)
+    }
+
+    /// The block-aligned ranges in which the file differs from a base of `base_size` bytes.
+    pub fn differing_blocks(&self, base_size: u64) -> RangeSet<u64> {
+        let mut ranges = self.dirty.clone();
+        let cut = self.base_limit..base_size.min(self.size);
+        if cut.start < cut.end {
+            ranges.insert(cut);
+        }
+        ranges
+            .iter()
+            .map(|r| r.start / BLOCK * BLOCK..r.end.div_ceil(BLOCK).saturating_mul(BLOCK).min(self.size))
+            .filter(|r| r.start < r.end)
+            .collect()
+    }
+
+    /// Takes out what a commit has captured. Until it ends, further changes are kept apart.
+    pub fn capture(&mut self) {
+        let dirty = std::mem::take(&mut self.dirty);
+        self.captured = Some(Captured { dirty, pending: std::mem::take(&mut self.pending), limit: self.size });
+        self.changed = false;
+    }
+
+    /// The written bytes need no commit any more. Returns how many they were.
+    pub fn forget_pending(&mut self) -> u64 {
+        let pending = self.pending();
+        self.captured = None;
+        self.pending = 0;
+        pending
+    }
+
+    /// The commit succeeded, and what it made is the base now.
+    pub fn committed(&mut self) {
+        if let Some(captured) = self.captured.take() {
+            self.base_limit = captured.limit;
+        }
+        if !self.changed {
+            self.atime = None;
+            self.mode = None;
+        }
+    }
+
+    /// The commit failed, or its result is not the base: everything is uncommitted again.
+    pub fn put_back(&mut self) {
+        let Some(captured) = self.captured.take() else { return };
+        for range in captured.dirty.iter() {
+            self.dirty.insert(range.clone());
+        }
+        self.dirty.remove(self.size..u64::MAX);
+        self.pending += captured.pending;
+        self.changed = true;
+    }
+}

@@ -1,0 +1,177 @@
+//! Which nodes the kernel knows, and which version its pages of each belong to.
+//!
+//! Counts only; what follows from them is decided by the cache policy and the sink.
+
+use agfs_core::FileId;
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use std::time::Instant;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const SHARDS: usize = 16;
+/// How long a program may take to take up an answer that was sent, in milliseconds.
+const TAKE_UP: u64 = 20;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Entry {
+    /// How many lookups the kernel has not given back.
+    lookups: u64,
+    /// The `version_no` that all of the kernel's pages of the node belong to, with this mount's own writes since.
+    pages: Option<u64>,
+}
+
+/// The nodes that the kernel knows.
+#[derive(Debug, Default)]
+pub struct Known {
+    shards: [Mutex<FxHashMap<FileId, Entry>>; SHARDS],
+    answering: Arrivals,
+}
+
+/// Answers on their way.
+#[derive(Debug)]
+struct Arrivals {
+    /// How many are being made.
+    now: AtomicU64,
+    /// When the last one was sent, in milliseconds after `start`: the program that waits takes it up a little later.
+    last: AtomicU64,
+    start: Instant,
+}
+
+impl Default for Arrivals {
+    fn default() -> Self {
+        Arrivals { now: AtomicU64::new(0), last: AtomicU64::new(0), start: Instant::now() }
+    }
+}
+
+impl Arrivals {
+    fn millis(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// While it lives, an answer that carries attributes is on its way to the kernel.
+#[derive(Debug)]
+pub struct Answering<'a>(&'a Arrivals);
+
+impl Drop for Answering<'_> {
+    fn drop(&mut self) {
+        self.0.last.store(self.0.millis(), Ordering::Release);
+        self.0.now.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Known {
+    fn shard(&self, id: FileId) -> &Mutex<FxHashMap<FileId, Entry>> {
+        // The remainder is below the number of shards.
+        &self.shards[(id.0 % SHARDS as u64) as usize]
+    }
+
+    /// Marks an answer as on its way; keep the result until it is sent.
+    pub fn answering(&self) -> Answering<'_> {
+        self.answering.now.fetch_add(1, Ordering::AcqRel);
+        Answering(&self.answering)
+    }
+
+    /// Whether answers are on their way, or were a moment ago.
+    pub fn is_answering(&self) -> bool {
+        let arrivals = &self.answering;
+        arrivals.now.load(Ordering::Acquire) > 0
+            || arrivals.millis().saturating_sub(arrivals.last.load(Ordering::Acquire)) < TAKE_UP
+    }
+
+    /// The kernel is being told of a node.
+    pub fn looked_up(&self, id: FileId) {
+        self.shard(id).lock().entry(id).or_default().lookups += 1;
+    }
+
+    /// The kernel gives lookups back.
+    pub fn forgotten(&self, id: FileId, lookups: u64) {
+        let mut shard = self.shard(id).lock();
+        if let Some(entry) = shard.get_mut(&id) {
+            entry.lookups = entry.lookups.saturating_sub(lookups);
+            if entry.lookups == 0 {
+                shard.remove(&id);
+            }
+        }
+    }
+
+    /// Whether the kernel knows a node.
+    pub fn is_known(&self, id: FileId) -> bool {
+        self.shard(id).lock().contains_key(&id)
+    }
+
+    /// The version that the kernel's pages belong to, if they belong to one.
+    pub fn pages(&self, id: FileId) -> Option<u64> {
+        self.shard(id).lock().get(&id).and_then(|entry| entry.pages)
+    }
+
+    /// From now on the kernel's pages belong to `version_no`: it drops the others, or they became that version.
+    pub fn set_pages(&self, id: FileId, version_no: u64) {
+        if let Some(entry) = self.shard(id).lock().get_mut(&id) {
+            entry.pages = Some(version_no);
+        }
+    }
+
+    /// This mount's own commit made the version `to` out of what the kernel's pages hold if they belong to `from`.
+    pub fn pages_became(&self, id: FileId, from: u64, to: u64) {
+        if let Some(entry) = self.shard(id).lock().get_mut(&id)
+            && entry.pages == Some(from)
+        {
+            entry.pages = Some(to);
+        }
+    }
+
+    /// The kernel's pages belong to no version that is still wanted.
+    pub fn clear_pages(&self, id: FileId) {
+        if let Some(entry) = self.shard(id).lock().get_mut(&id) {
+            entry.pages = None;
+        }
+    }
+
+    /// No page of any node belongs to a version that is still wanted. Returns all nodes that the kernel knows.
+    pub fn clear_all_pages(&self) -> Vec<FileId> {
+        let mut ids = Vec::new();
+        for shard in &self.shards {
+            for (id, entry) in shard.lock().iter_mut() {
+                entry.pages = None;
+                ids.push(*id);
+            }
+        }
+        ids
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_is_known_until_every_lookup_is_given_back() {
+        let known = Known::default();
+        let id = FileId(7);
+        known.set_pages(id, 1);
+        assert_eq!(known.pages(id), None);
+        known.looked_up(id);
+        known.looked_up(id);
+        known.set_pages(id, 1);
+        known.forgotten(id, 1);
+        assert_eq!((known.is_known(id), known.pages(id)), (true, Some(1)));
+        known.forgotten(id, 5);
+        assert_eq!((known.is_known(id), known.pages(id)), (false, None));
+    }
+
+    #[test]
+    fn pages_follow_own_commits_only_from_the_version_they_belong_to() {
+        let known = Known::default();
+        let id = FileId(7);
+        known.looked_up(id);
+        known.set_pages(id, 3);
+        known.pages_became(id, 2, 4);
+        assert_eq!(known.pages(id), Some(3));
+        known.pages_became(id, 3, 4);
+        assert_eq!(known.pages(id), Some(4));
+        assert_eq!(known.clear_all_pages(), [id]);
+        known.pages_became(id, 4, 5);
+        assert_eq!(known.pages(id), None);
+    }
+}

@@ -1,0 +1,123 @@
+//! The semantics of the mount, by verb: what each file system call does to the tree, to contents and to shadow directories.
+//!
+//! Knows no kernel protocol, so that it is tested with no mount. Every change of the namespace goes to the server and
+//! returns when the tree shows it; contents are committed when they are closed or synced. Who may do what was checked by
+//! the kernel. Every method is to be called within a Tokio runtime; those that find everything in memory finish at their
+//! first poll.
+
+mod attr;
+mod create;
+mod dir;
+mod file;
+mod handles;
+mod name;
+mod range;
+mod route;
+mod types;
+mod xattr;
+
+#[cfg(test)]
+mod tests;
+
+pub use types::{Attributes, Caller, DirItem, Entry, Opened, SetAttr, Stat, Statfs};
+
+use crate::cache_policy;
+use crate::content::InodeTable;
+use crate::shadow::ShadowFs;
+use crate::tree::TreeNode;
+use crate::world::World;
+use agfs_core::shadow::Rules;
+use agfs_core::{FileId, Result};
+use dir::DirHandle;
+use file::FileHandle;
+use handles::Handles;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// One mount's file system.
+pub struct Vfs {
+    world: Arc<World>,
+    inodes: Arc<InodeTable>,
+    shadow: Arc<ShadowFs>,
+    rules: Rules,
+    root: FileId,
+    files: Handles<FileHandle>,
+    dirs: Handles<DirHandle>,
+    has_epoch: AtomicBool,
+}
+
+impl Vfs {
+    /// A file system whose root is the directory `root` of the space.
+    pub fn new(
+        world: Arc<World>,
+        inodes: Arc<InodeTable>,
+        shadow: Arc<ShadowFs>,
+        rules: Rules,
+        root: FileId,
+    ) -> Arc<Self> {
+        world.known.looked_up(root);
+        Arc::new(Vfs {
+            world,
+            inodes,
+            shadow,
+            rules,
+            root,
+            files: Handles::default(),
+            dirs: Handles::default(),
+            has_epoch: AtomicBool::new(false),
+        })
+    }
+
+    /// Notes whether the kernel has dentry epochs; names are kept for long only then.
+    pub fn set_epoch(&self, has_epoch: bool) {
+        self.has_epoch.store(has_epoch, Ordering::Release);
+    }
+
+    /// The directory of the space that is the root of the mount.
+    pub const fn root(&self) -> FileId {
+        self.root
+    }
+
+    /// The shared parts of the mount.
+    pub fn world(&self) -> &Arc<World> {
+        &self.world
+    }
+
+    /// The files that are open or have uncommitted writes.
+    pub fn inodes(&self) -> &Arc<InodeTable> {
+        &self.inodes
+    }
+
+    /// The shadow directories.
+    pub fn shadow(&self) -> &Arc<ShadowFs> {
+        &self.shadow
+    }
+
+    /// What is shown of a node now: with what is not committed on top.
+    fn stat(&self, node: &TreeNode) -> Stat {
+        let overlay = self.inodes.get(node.id).and_then(|data| data.overlay());
+        let mut stat = Stat::of(node, overlay, false);
+        if node.is_shadow() {
+            self.add_shadow_root(&mut stat, node.id);
+        }
+        stat
+    }
+
+    /// An entry for the kernel, which counts as a lookup.
+    fn entry(&self, node: Arc<TreeNode>) -> Entry {
+        // Counted first: from here on a change of the node is told to the kernel.
+        self.world.known.looked_up(node.id);
+        let node = self.world.tree.node(node.id).unwrap_or(node);
+        Entry {
+            stat: self.stat(&node),
+            entry_ttl: cache_policy::entry_ttl(self.has_epoch.load(Ordering::Acquire)),
+            attr_ttl: cache_policy::attr_ttl(),
+        }
+    }
+
+    /// The node, as of now.
+    async fn node(&self, id: FileId) -> Result<Arc<TreeNode>> {
+        self.world.current().await?;
+        self.world.tree.fetch(self.world.up.as_ref(), id).await
+    }
+}

@@ -1,0 +1,121 @@
+//! Ranges of open files: fallocate, lseek, copy_file_range; and statfs.
+
+use super::route::{Room, as_shadow, local};
+use super::{Statfs, Vfs};
+use crate::content::Edit;
+use agfs_core::{Error, ErrorKind, Result};
+
+/// How much one call of copy_file_range copies at most, in bytes; programs call again.
+const MOST: u64 = 16 << 20;
+/// How much is copied at once, in bytes.
+const STEP: u64 = 1 << 20;
+
+impl Vfs {
+    /// Allocates, punches or zeroes, with the modes of fallocate(2). Allocation reserves nothing: it only sets the size.
+    ///
+    /// # Errors
+    /// `Unsupported` for other modes, `FileTooLarge`, and those of the local disk.
+    pub async fn fallocate(&self, fh: u64, offset: u64, len: u64, mode: i32) -> Result<()> {
+        if let Some(fh) = as_shadow(fh) {
+            return self.shadow.fallocate(fh, mode, offset, len).map_err(local);
+        }
+        const KEEP: i32 = libc::FALLOC_FL_KEEP_SIZE;
+        const PUNCH: i32 = libc::FALLOC_FL_PUNCH_HOLE | KEEP;
+        const ZERO: i32 = libc::FALLOC_FL_ZERO_RANGE;
+        const ZERO_KEEP: i32 = ZERO | KEEP;
+        let data = self.files.get(fh)?.data.clone();
+        let end = offset
+            .checked_add(len)
+            .ok_or_else(|| Error::new(ErrorKind::FileTooLarge, format!("{offset} and {len} bytes are too many")))?;
+        let now = self.world.up.now();
+        let (zero, extend) = match mode {
+            0 => (false, true),
+            KEEP => (false, false),
+            PUNCH | ZERO_KEEP => (true, false),
+            ZERO => (true, true),
+            _ => return Err(Error::unsupported(format!("fallocate with the mode {mode:#x} is not offered"))),
+        };
+        if extend && end > data.size() {
+            data.edit(&Edit::Resize(end), false, now).await?;
+        }
+        if zero {
+            data.edit(&Edit::Zero(offset..end), false, now).await?;
+        }
+        Ok(())
+    }
+
+    /// The next data or hole at or after `offset`; `None` where lseek(2) says ENXIO.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for another `whence`, and what loading the file's extents fails with.
+    pub async fn lseek(&self, fh: u64, offset: i64, whence: i32) -> Result<Option<u64>> {
+        if let Some(fh) = as_shadow(fh) {
+            return match self.shadow.lseek(fh, offset, whence) {
+                Err(crate::shadow::Errno::NXIO) => Ok(None),
+                other => other.map(Some).map_err(local),
+            };
+        }
+        let hole = match whence {
+            libc::SEEK_DATA => false,
+            libc::SEEK_HOLE => true,
+            _ => return Err(Error::invalid(format!("lseek from {whence} is not for the file system"))),
+        };
+        let Ok(offset) = u64::try_from(offset) else { return Ok(None) };
+        let data = self.files.get(fh)?.data.clone();
+        data.follow().await?;
+        data.seek(offset, hole).await
+    }
+
+    /// Copies bytes between two open files. Returns how many; fewer than asked for at the end of the source, or because one
+    /// call does not copy more than 16 MiB.
+    ///
+    /// # Errors
+    /// `CrossDevice` between a shadow and the tree, and what reading and writing fail with.
+    pub async fn copy_file_range(&self, from: (u64, u64), to: (u64, u64), len: u64) -> Result<u32> {
+        match (as_shadow(from.0), as_shadow(to.0)) {
+            (Some(a), Some(b)) => {
+                let copied = self.shadow.copy_file_range(a, from.1, b, to.1, len).map_err(local)?;
+                return Ok(u32::try_from(copied).unwrap_or(u32::MAX));
+            }
+            (None, None) => {}
+            _ => return Err(Error::new(ErrorKind::CrossDevice, "a shadow directory lies between the two files")),
+        }
+        let (source, target) = (self.files.get(from.0)?.data.clone(), self.files.get(to.0)?.data.clone());
+        source.follow().await?;
+        let (mut done, len) = (0, len.min(MOST));
+        while done < len {
+            let at = from.1.saturating_add(done);
+            let bytes = source.read(at..at.saturating_add(STEP.min(len - done))).await?;
+            if bytes.is_empty() {
+                break;
+            }
+            let edit = Edit::Write { offset: to.1.saturating_add(done), data: &bytes, append: false };
+            target.edit(&edit, false, self.world.up.now()).await?;
+            done += bytes.len() as u64;
+        }
+        Ok(u32::try_from(done).unwrap_or(u32::MAX))
+    }
+
+    /// Numbers for df(1). A space has no size of its own, and the disk of this machine says nothing about the server's: a
+    /// petabyte and a billion files, all free, keep every program content. A shadow's inside shows the local disk.
+    ///
+    /// # Errors
+    /// Those of the local disk.
+    pub fn statfs(&self, ino: u64) -> Result<Statfs> {
+        if let Room::Shadow(_) = Self::room_of(ino) {
+            let s = self.shadow.statfs().map_err(local)?;
+            return Ok(Statfs {
+                block: u32::try_from(s.frsize).unwrap_or(4_096),
+                blocks: s.blocks,
+                free: s.bfree,
+                available: s.bavail,
+                files: s.files,
+                files_free: s.ffree,
+            });
+        }
+        let blocks = (1u64 << 50) / 4_096;
+        let (nodes, _) = self.world.tree.counts();
+        let files = 1u64 << 30;
+        Ok(Statfs { block: 4_096, blocks, free: blocks, available: blocks, files, files_free: files.saturating_sub(nodes) })
+    }
+}

@@ -1,0 +1,103 @@
+//! Extended attributes. Any name is kept as it is, but for access control lists, which are not offered.
+
+use super::Vfs;
+use super::route::{Room, local};
+use agfs_core::op::{Op, XattrMode};
+use agfs_core::{Error, ErrorKind, Result};
+use std::sync::Arc;
+
+/// Names whose meaning would have to be enforced.
+const NOT_OFFERED: &[u8] = b"system.posix_acl_";
+
+fn check(name: &[u8]) -> Result<()> {
+    if name.starts_with(NOT_OFFERED) {
+        return Err(Error::unsupported("access control lists are not offered"));
+    }
+    Ok(())
+}
+
+impl Vfs {
+    /// The value of an attribute.
+    ///
+    /// # Errors
+    /// `NoAttribute`, `Unsupported` (access control lists), `Stale`.
+    pub async fn getxattr(&self, ino: u64, name: &[u8]) -> Result<Vec<u8>> {
+        check(name)?;
+        let xattrs = match Self::room_of(ino) {
+            Room::Shadow(place) => return self.shadow.getxattr(place, name).map_err(local),
+            Room::Tree(id) => self.xattrs(id).await?,
+        };
+        xattrs.and_then(|all| all.get(name).cloned()).ok_or_else(|| {
+            let name = String::from_utf8_lossy(name);
+            Error::new(ErrorKind::NoAttribute, format!("there is no extended attribute {name}"))
+        })
+    }
+
+    /// The names of all attributes, each followed by a NUL.
+    ///
+    /// # Errors
+    /// `Stale`.
+    pub async fn listxattr(&self, ino: u64) -> Result<Vec<u8>> {
+        let xattrs = match Self::room_of(ino) {
+            Room::Shadow(place) => return self.shadow.listxattr(place).map_err(local),
+            Room::Tree(id) => self.xattrs(id).await?,
+        };
+        let mut names = Vec::new();
+        for name in xattrs.iter().flat_map(|all| all.keys()) {
+            names.extend_from_slice(name);
+            names.push(0);
+        }
+        Ok(names)
+    }
+
+    async fn xattrs(&self, id: agfs_core::FileId) -> Result<Option<Arc<agfs_core::node::Xattrs>>> {
+        if let Some(node) = self.world.tree.node(id) {
+            return Ok(node.xattrs.clone());
+        }
+        match self.inodes.get(id) {
+            Some(data) => {
+                data.follow().await?;
+                let node = self.world.tree.node(id);
+                Ok(node.unwrap_or_else(|| data.last_node().0).xattrs.clone())
+            }
+            None => Ok(self.node(id).await?.xattrs.clone()),
+        }
+    }
+
+    /// Sets an attribute, with the flags of setxattr(2).
+    ///
+    /// # Errors
+    /// `AlreadyExists`, `NoAttribute`, `BufferTooSmall` (the name), `ValueTooLarge`, `NoSpace`, `Unsupported`, `Stale`.
+    pub async fn setxattr(&self, ino: u64, name: &[u8], value: &[u8], flags: i32) -> Result<()> {
+        check(name)?;
+        let file_id = match Self::room_of(ino) {
+            Room::Shadow(place) => {
+                let flags = u32::try_from(flags).unwrap_or(0);
+                return self.shadow.setxattr(place, name, value, flags).map_err(local);
+            }
+            Room::Tree(id) => id,
+        };
+        let mode = match flags {
+            0 => XattrMode::Set,
+            libc::XATTR_CREATE => XattrMode::Create,
+            libc::XATTR_REPLACE => XattrMode::Replace,
+            _ => return Err(Error::invalid(format!("setxattr with the flags {flags:#x} is not offered"))),
+        };
+        let op = Op::SetXattr { file_id, name: name.to_vec(), value: value.to_vec(), mode };
+        self.world.apply(op).await.map(drop)
+    }
+
+    /// Removes an attribute.
+    ///
+    /// # Errors
+    /// `NoAttribute`, `Stale`.
+    pub async fn removexattr(&self, ino: u64, name: &[u8]) -> Result<()> {
+        check(name)?;
+        match Self::room_of(ino) {
+            Room::Shadow(place) => self.shadow.removexattr(place, name).map_err(local),
+            Room::Tree(file_id) => {
+                self.world.apply(Op::RemoveXattr { file_id, name: name.to_vec() }).await.map(drop)
+            }
+        }
+    }
+}
