@@ -49,9 +49,12 @@ pub(super) struct Link {
     target: Seq,
 }
 
-/// Opens the first stream of a new mount.
-pub(super) async fn first(conn: &Connection, options: &AttachOptions) -> Result<(Link, Welcome)> {
-    let pending = Arc::new(AtomicU64::new(0));
+/// Opens the first stream of a new mount; what is in `pending` goes up with signs of life.
+pub(super) async fn first(
+    conn: &Connection,
+    options: &AttachOptions,
+    pending: &Arc<AtomicU64>,
+) -> Result<(Link, Welcome)> {
     let open = || open(conn, hello(options, None), pending.clone());
     let (link, welcome, _) = conn.call("attaching the mount", Effort::Short, open).await?;
     Ok((link, welcome))

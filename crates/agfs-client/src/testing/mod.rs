@@ -78,10 +78,13 @@ impl Server {
     }
 
     pub fn connect(&self, io_timeout: Duration) -> Connection {
-        let options =
-            ConnectOptions { server: format!("http://{}", self.addr), io_timeout, clock: Arc::new(SystemClock) };
-        Connection::new(options).unwrap()
+        connect(self.addr, io_timeout)
     }
+}
+
+pub(crate) fn connect(addr: SocketAddr, io_timeout: Duration) -> Connection {
+    let options = ConnectOptions { server: format!("http://{addr}"), io_timeout, clock: Arc::new(SystemClock) };
+    Connection::new(options).unwrap()
 }
 
 impl Drop for Server {
