@@ -260,7 +260,7 @@ mod tests {
         impl Read for Odd {
             fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
                 self.1 += 1;
-                if self.1 % 3 == 0 {
+                if self.1.is_multiple_of(3) {
                     return Err(ErrorKind::Interrupted.into());
                 }
                 let n = (self.1 * 777).min(self.0.len()).min(buf.len());

@@ -267,6 +267,15 @@ async fn follow(shared: &Shared, link: &mut Link, resumable: &mut bool) -> Failu
             }
         };
         let taken = match message {
+            // A view of the past: the present may change as it likes, and nobody is to wait for this mount.
+            Some(Down::Changes(set)) if !shared.options.at.is_empty() => {
+                acknowledge(link, Seq(set.to));
+                continue;
+            }
+            Some(Down::Reset(reset)) if !shared.options.at.is_empty() => {
+                acknowledge(link, Seq(reset.head.map_or(0, |head| head.seq)));
+                continue;
+            }
             Some(Down::Changes(set)) => changes(shared, link, set),
             Some(Down::Reset(wire)) => required(wire.head, "reset.head")
                 .and_then(Point::from_wire)

@@ -350,3 +350,17 @@ async fn file_ids_are_unique_and_asked_for_seldom() {
     }
     assert!(server.world.calls("reserve_ids") <= 4);
 }
+
+#[tokio::test]
+async fn a_view_of_the_past_is_told_nothing_and_holds_nobody_up() {
+    let server = Server::start();
+    let (sink, conn) = (Arc::new(Sink::default()), server.connect(Duration::from_secs(5)));
+    let past = AttachOptions { at: "seq:1".into(), read_only: true, ..options() };
+    let (session, _) = MountSession::attach(conn, past, sink.clone()).await.unwrap();
+    session.wait_connected().await.unwrap();
+    foreign(&server, "a");
+    foreign(&server, "b");
+    until("the changes are acknowledged", || server.world.lock().acks.last().is_some_and(|a| a.seen == 3)).await;
+    assert_eq!((session.seen(), sink.told()), (Seq(1), vec![Told::Up(true)]));
+    assert_eq!(server.world.lock().hellos.len(), 1);
+}

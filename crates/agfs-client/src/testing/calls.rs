@@ -207,6 +207,11 @@ async fn trees_go_in_out_and_beside_with_modes_times_and_links() {
     }
     assert_eq!(fs::read_link(out.join("sub/link")).unwrap().to_str(), Some("../run.sh"));
     assert_eq!(fs::metadata(out.join("run.sh")).unwrap().nlink(), 2);
+    // What has no name of its own goes in entry by entry.
+    conn.upload(&src.join("sub/empty/.."), "work", b"/", true, &a).await.unwrap();
+    assert_eq!(read(&conn, "/large").await.nodes.len(), 2);
+    assert!(conn.copy_within("work", "", b"/", b"/all", true, &a).await.unwrap().files > 6);
+    assert_eq!(cat(&conn, "/all/src/run.sh").await.unwrap(), b"#!/bin/sh\n");
     // Again, over what is there; nothing unfinished stays.
     fs::set_permissions(out.join("sub/empty"), fs::Permissions::from_mode(0o700)).unwrap();
     conn.download("work", "", b"/copy/run.sh", &out, false).await.unwrap();
