@@ -1,7 +1,8 @@
 //! What the kernel may keep, and for how long. Pure, and the only place that decides it.
 //!
 //! Everything kept is kept true by the stream: a change by somebody else bumps the dentry epoch and invalidates attributes
-//! before it is acknowledged. So lifetimes are long where those messages exist, and zero where they do not.
+//! before it is acknowledged. So lifetimes are long where those messages exist, and zero where they do not. That a name does
+//! not exist is never kept: the file system knows it from memory.
 
 use std::time::Duration;
 
@@ -11,11 +12,6 @@ const LONG: Duration = Duration::from_secs(24 * 3_600);
 /// How long a name leads where it leads.
 pub const fn entry_ttl(kernel_has_epoch: bool) -> Duration {
     if kernel_has_epoch { LONG } else { Duration::ZERO }
-}
-
-/// How long a name that does not exist may be taken for absent.
-pub const fn negative_ttl() -> Duration {
-    Duration::ZERO
 }
 
 /// How long attributes hold. They are invalidated by a message that every kernel has.
@@ -64,11 +60,6 @@ mod tests {
     #[test]
     fn names_are_kept_only_where_the_kernel_can_be_told() {
         assert_eq!((entry_ttl(true), entry_ttl(false)), (LONG, Duration::ZERO));
-    }
-
-    #[test]
-    fn absence_is_never_kept() {
-        assert_eq!(negative_ttl(), Duration::ZERO);
     }
 
     #[test]

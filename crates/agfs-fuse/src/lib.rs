@@ -14,6 +14,8 @@ mod kernel;
 pub mod mount;
 pub mod shadow;
 mod sink;
+#[cfg(test)]
+mod testing;
 mod tree;
 mod upstream;
 mod vfs;

@@ -93,11 +93,6 @@ impl Extents {
     pub const fn size(&self) -> u64 {
         self.size
     }
-
-    /// The manifest.
-    pub const fn manifest(&self) -> &Manifest {
-        &self.manifest
-    }
 }
 
 #[cfg(test)]

@@ -152,7 +152,8 @@ impl Scratch {
         let (mut at, end) = (offset, offset.saturating_add(len).min(size));
         while at < end {
             let n = (end - at).min(zeros.len() as u64);
-            file.write_all_at(zeros.get(..n as usize).unwrap_or_default(), at).map_err(|e| self.failed("writing", &e))?;
+            file.write_all_at(zeros.get(..n as usize).unwrap_or_default(), at)
+                .map_err(|e| self.failed("writing", &e))?;
             at += n;
         }
         Ok(())

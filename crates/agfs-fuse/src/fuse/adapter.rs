@@ -60,7 +60,13 @@ fn reply_sized(reply: ReplyXattr, size: u32, value: &[u8]) {
     }
 }
 
-async fn list(vfs: &Vfs, fh: u64, offset: u64, plus: bool, take: &mut (dyn FnMut(DirItem<'_>) -> bool + Send)) -> Result<()> {
+async fn list(
+    vfs: &Vfs,
+    fh: u64,
+    offset: u64,
+    plus: bool,
+    take: &mut (dyn FnMut(DirItem<'_>) -> bool + Send),
+) -> Result<()> {
     vfs.readdir(fh, offset, plus, take).await
 }
 
@@ -84,7 +90,8 @@ impl Filesystem for Adapter {
 
     fn getattr(&self, _req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
         let (n, ino) = (self.numbers, INodeNo(self.numbers.inner(ino)));
-        serve_attributes!(self, Getattr, ino, reply, |vfs| vfs.getattr(ino.0), |a| reply.attr(&a.ttl, &n.attr(&a.stat)));
+        serve_attributes!(self, Getattr, ino, reply, |vfs| vfs.getattr(ino.0), |a| reply
+            .attr(&a.ttl, &n.attr(&a.stat)));
     }
 
     fn setattr(
@@ -172,14 +179,8 @@ impl Filesystem for Adapter {
     ) {
         let (from, to) = (INodeNo(self.numbers.inner(parent)), self.numbers.inner(newparent));
         let (name, newname) = (bytes(name), bytes(newname));
-        serve!(
-            self,
-            Rename,
-            from,
-            reply,
-            |vfs| vfs.rename((from.0, &name), (to, &newname), flags.bits()),
-            |()| reply.ok()
-        );
+        serve!(self, Rename, from, reply, |vfs| vfs.rename((from.0, &name), (to, &newname), flags.bits()), |()| reply
+            .ok());
     }
 
     fn link(&self, _req: &Request, ino: INodeNo, newparent: INodeNo, newname: &OsStr, reply: ReplyEntry) {
@@ -273,7 +274,7 @@ impl Filesystem for Adapter {
 
     fn readdir(&self, _req: &Request, ino: INodeNo, fh: FileHandle, offset: u64, mut reply: ReplyDirectory) {
         let n = self.numbers;
-        let mut take = move |reply: &mut ReplyDirectory, item: DirItem<'_>| {
+        let take = move |reply: &mut ReplyDirectory, item: DirItem<'_>| {
             let kind = convert::file_type(item.kind);
             !reply.add(n.outer(item.ino), item.next, kind, OsStr::from_bytes(item.name))
         };
@@ -289,7 +290,7 @@ impl Filesystem for Adapter {
 
     fn readdirplus(&self, _req: &Request, ino: INodeNo, fh: FileHandle, offset: u64, mut reply: ReplyDirectoryPlus) {
         let n = self.numbers;
-        let mut take = move |reply: &mut ReplyDirectoryPlus, item: DirItem<'_>| {
+        let take = move |reply: &mut ReplyDirectoryPlus, item: DirItem<'_>| {
             let name = OsStr::from_bytes(item.name);
             !match &item.entry {
                 Some(e) => {

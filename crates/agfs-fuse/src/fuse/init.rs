@@ -55,7 +55,8 @@ pub fn mount_options(options: &Options) -> Config {
     let mut config = Config::default();
     config.mount_options = vec![
         MountOption::FSName(format!("agfs:{name}")),
-        MountOption::Subtype("agfs".into()),
+        // Not by its own name: that would not reach the kernel where no helper is needed.
+        MountOption::CUSTOM("subtype=agfs".into()),
         MountOption::DefaultPermissions,
         MountOption::NoDev,
         MountOption::NoSuid,

@@ -5,8 +5,8 @@
 use agfs_core::FileId;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
-use std::time::Instant;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 const SHARDS: usize = 16;
 /// How long a program may take to take up an answer that was sent, in milliseconds.

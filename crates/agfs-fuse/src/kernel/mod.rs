@@ -18,6 +18,8 @@ pub trait Kernel: Send + Sync + 'static {
     fn bump_epoch(&self);
     /// The attributes of a node are asked for again when they are next used.
     fn invalidate_attr(&self, id: FileId);
+    /// As `invalidate_attr`, from another thread: for what a request has changed without the kernel knowing.
+    fn invalidate_attr_soon(&self, id: FileId);
     /// The cached content of a node is dropped soon, from another thread.
     fn invalidate_pages_soon(&self, id: FileId);
     /// `bump_epoch` and `invalidate_attr` again in a moment: answers were on their way when they were sent.

@@ -18,6 +18,7 @@ const INC_EPOCH: i32 = 8;
 const SETTLE: Duration = Duration::from_millis(10);
 
 enum Job {
+    Attr(FileId),
     Pages(FileId),
     Again(Vec<FileId>),
     End,
@@ -77,6 +78,7 @@ impl KernelLink {
             .spawn(move || {
                 for job in queue {
                     match job {
+                        Job::Attr(id) => link.invalidate_attr(id),
                         Job::Pages(id) => link.send_pages(id),
                         Job::Again(ids) => {
                             std::thread::sleep(SETTLE);
@@ -140,6 +142,10 @@ impl Kernel for KernelLink {
             // A negative offset leaves the pages alone.
             quiet(live.notifier.inval_inode(self.nodeid(id), -1, 0));
         }
+    }
+
+    fn invalidate_attr_soon(&self, id: FileId) {
+        self.queue(Job::Attr(id));
     }
 
     fn invalidate_pages_soon(&self, id: FileId) {

@@ -227,7 +227,8 @@ impl MountHandle {
 
     fn pending(&self, failed: Vec<(agfs_core::FileId, u64, Error)>, reason: String) -> Pending {
         let dirty = self.vfs.inodes().dirty(false);
-        let why = |id| failed.iter().find(|(f, _, _)| *f == id).map_or_else(|| reason.clone(), |(_, _, e)| e.to_string());
+        let why =
+            |id| failed.iter().find(|(f, _, _)| *f == id).map_or_else(|| reason.clone(), |(_, _, e)| e.to_string());
         Pending {
             files: dirty.len() as u64,
             bytes: dirty.iter().map(|data| data.pending().0).sum(),

@@ -2,6 +2,7 @@
 
 use crate::errno::local;
 use agfs_core::{Error, ErrorKind, Result};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -112,8 +113,6 @@ fn check_device() -> Result<()> {
     }
 }
 
-use std::fs::File;
-
 fn mount_table() -> Result<Vec<u8>> {
     std::fs::read("/proc/self/mountinfo").map_err(|e| local("reading /proc/self/mountinfo", &e))
 }
@@ -125,10 +124,12 @@ fn is_ours(table: &[u8], path: &Path) -> bool {
     let here = table.split(|&b| b == b'\n').filter_map(|line| {
         let mut fields = line.split(|&b| b == b' ');
         let at = unescape(fields.nth(4)?);
-        let kind = fields.skip_while(|f| *f != b"-").nth(1)?;
-        (at == wanted).then(|| kind.to_vec())
+        let mut rest = fields.skip_while(|f| *f != b"-").skip(1);
+        let (kind, source) = (rest.next()?, rest.next()?);
+        let ours = kind == b"fuse.agfs" || (kind == b"fuse" && source.starts_with(b"agfs:"));
+        (at == wanted).then_some(ours)
     });
-    here.last().is_some_and(|kind| kind == b"fuse.agfs")
+    here.last().unwrap_or(false)
 }
 
 /// Undoes the octal escapes of blanks in the table of mounts.

@@ -62,6 +62,7 @@ impl State {
             self.recent.push(Arc::new(set.clone()));
         }
         let mut touched: Vec<Touched> = Vec::with_capacity(set.changes.len());
+        let mut places: FxHashMap<FileId, usize> = FxHashMap::default();
         for change in &set.changes {
             let (id, before, after) = match change {
                 Change::Put(node) => self.put(node),
@@ -77,9 +78,12 @@ impl State {
                     continue;
                 }
             };
-            match touched.iter_mut().find(|t| t.id == id) {
+            match places.get(&id).and_then(|place| touched.get_mut(*place)) {
                 Some(t) => t.after = after,
-                None => touched.push(Touched { id, before, after }),
+                None => {
+                    places.insert(id, touched.len());
+                    touched.push(Touched { id, before, after });
+                }
             }
         }
         self.seen = set.to;

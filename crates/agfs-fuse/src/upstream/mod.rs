@@ -7,9 +7,9 @@ mod session;
 pub use session::SessionUpstream;
 
 use agfs_client::{EncodedChunk, Listing};
+use agfs_core::manifest::Manifest;
 use agfs_core::node::{Content, Node};
 use agfs_core::op::TimedOp;
-use agfs_core::manifest::Manifest;
 use agfs_core::{ChunkHash, FileId, Result, Seq, Timestamp};
 use async_trait::async_trait;
 use bytes::Bytes;

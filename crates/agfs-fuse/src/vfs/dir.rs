@@ -40,7 +40,9 @@ impl Vfs {
             Room::Shadow(place) => self.shadow.opendir(place).map(shadow_handle).map_err(local),
             Room::Tree(id) => {
                 let snapshot = self.list(id).await?;
-                Ok(self.dirs.insert(DirHandle { id, state: Mutex::new(DirState { snapshot: Some(snapshot), read: false }) }))
+                Ok(self
+                    .dirs
+                    .insert(DirHandle { id, state: Mutex::new(DirState { snapshot: Some(snapshot), read: false }) }))
             }
         }
     }

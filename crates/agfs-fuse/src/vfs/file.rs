@@ -97,7 +97,7 @@ impl Vfs {
         };
         let edit = Edit::Write { offset, data, append: handle.append };
         let written = handle.data.try_edit(&edit, drop_ids, self.world.up.now())?;
-        Some(written.map(|at| self.written(&handle, offset, at, data.len())))
+        Some(written.map(|at| self.written(&handle, (offset, at), data.len(), drop_ids)))
     }
 
     /// Writes at `offset`, or at the end for a handle that appends.
@@ -111,13 +111,17 @@ impl Vfs {
         let handle = self.files.get(fh)?;
         let edit = Edit::Write { offset, data, append: handle.append };
         let at = handle.data.edit(&edit, drop_ids, self.world.up.now()).await?;
-        Ok(self.written(&handle, offset, at, data.len()))
+        Ok(self.written(&handle, (offset, at), data.len(), drop_ids))
     }
 
-    fn written(&self, handle: &FileHandle, offset: u64, at: u64, len: usize) -> u32 {
+    fn written(&self, handle: &FileHandle, (offset, at): (u64, u64), len: usize, drop_ids: bool) -> u32 {
+        let id = handle.data.id;
+        if drop_ids && handle.data.overlay().is_some_and(|local| local.mode.is_some()) {
+            // The kernel leaves this to the file system and keeps the mode that it knows.
+            self.world.kernel.invalidate_attr_soon(id);
+        }
         if at != offset {
             // The kernel has put the bytes into its page at `offset`, where they are not.
-            let id = handle.data.id;
             self.world.known.clear_pages(id);
             self.world.kernel.invalidate_pages_soon(id);
         }

@@ -116,6 +116,13 @@ impl Vfs {
         let blocks = (1u64 << 50) / 4_096;
         let (nodes, _) = self.world.tree.counts();
         let files = 1u64 << 30;
-        Ok(Statfs { block: 4_096, blocks, free: blocks, available: blocks, files, files_free: files.saturating_sub(nodes) })
+        Ok(Statfs {
+            block: 4_096,
+            blocks,
+            free: blocks,
+            available: blocks,
+            files,
+            files_free: files.saturating_sub(nodes),
+        })
     }
 }

@@ -95,9 +95,7 @@ impl Vfs {
         check(name)?;
         match Self::room_of(ino) {
             Room::Shadow(place) => self.shadow.removexattr(place, name).map_err(local),
-            Room::Tree(file_id) => {
-                self.world.apply(Op::RemoveXattr { file_id, name: name.to_vec() }).await.map(drop)
-            }
+            Room::Tree(file_id) => self.world.apply(Op::RemoveXattr { file_id, name: name.to_vec() }).await.map(drop),
         }
     }
 }
