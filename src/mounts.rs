@@ -11,8 +11,10 @@ use std::io::{Read, Seek, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// The file system type that the kernel shows for our mounts.
-const FSTYPE: &[u8] = b"fuse.agfs";
+/// The file system types that the kernel shows for our mounts: fusermount3 sets the subtype, mounting without it does not.
+const FSTYPES: [&[u8]; 2] = [b"fuse.agfs", b"fuse"];
+/// How the source of our mounts begins.
+const SOURCE: &[u8] = b"agfs:";
 
 /// How often the register's lock is tried for.
 const LOCK_TRIES: u32 = 20;
@@ -33,7 +35,7 @@ pub struct KernelMount {
 impl KernelMount {
     /// The space that is mounted, if it is one of ours.
     pub fn space(&self) -> Option<String> {
-        let name = self.source.strip_prefix(b"agfs:").filter(|_| self.ours)?;
+        let name = self.source.strip_prefix(SOURCE).filter(|_| self.ours)?;
         String::from_utf8(name.to_vec()).ok()
     }
 }
@@ -57,7 +59,7 @@ fn parse_line(line: &[u8]) -> Option<KernelMount> {
     let (fstype, source) = (fields.next()?, fields.next()?);
     Some(KernelMount {
         mountpoint: PathBuf::from(std::ffi::OsString::from_vec(mountpoint)),
-        ours: fstype == FSTYPE,
+        ours: FSTYPES.contains(&fstype) && source.starts_with(SOURCE),
         source: unescape(source),
     })
 }
@@ -234,14 +236,16 @@ mod tests {
     const INFO: &[u8] = b"22 1 8:1 / / rw - ext4 /dev/vda rw\n\
         30 22 0:40 / /mnt/a\\040b rw,nosuid - fuse.agfs agfs:s1 rw,user_id=0\n\
         31 22 0:41 / /mnt rw shared:5 master:1 - tmpfs tmpfs rw\n\
-        32 31 0:42 / /mnt/x rw shared:5 - fuse.agfs agfs:old rw\n\
+        32 31 0:42 / /mnt/x rw shared:5 - fuse agfs:old rw\n\
         33 31 0:43 / /mnt/x rw - fuse.agfs agfs:new rw\n\
+        34 31 0:44 / /mnt/other rw - fuse.sshfs host: rw\n\
         broken line\n";
 
     #[test]
     fn the_kernels_list_is_read() {
         let mounts = parse_mountinfo(INFO);
-        assert_eq!(mounts.len(), 5);
+        assert_eq!(mounts.len(), 6);
+        assert_eq!(mounts.iter().filter(|m| m.ours).count(), 3);
         assert_eq!(mounts[1].mountpoint, Path::new("/mnt/a b"));
         assert_eq!((mounts[1].space(), mounts[2].space()), (Some("s1".into()), None));
         assert_eq!(unescape(b"a\\134\\04\\x\\"), b"a\\\\04\\x\\");
