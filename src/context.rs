@@ -85,6 +85,9 @@ impl Context {
     /// The place that an argument names; without one, where one is inside a mount, or else the root of the current space.
     pub fn place(&self, arg: Option<&OsStr>) -> Result<Place> {
         let Some(arg) = arg else { return self.place_here() };
+        if self.is_bare_path(arg) {
+            return self.relative(location::bytes(arg));
+        }
         match location::parse_target(location::bytes(arg))? {
             Target::Location(Location { space, at, path }) => {
                 let space = space.map_or_else(|| self.here().required(), Ok)?;
@@ -93,6 +96,16 @@ impl Context {
             Target::Absolute(path) => self.absolute(path),
             Target::Relative(path) => self.relative(&path),
         }
+    }
+
+    /// Whether an argument that has no mark of a location is a path from where one is: it has a slash, or it is there.
+    fn is_bare_path(&self, arg: &OsStr) -> bool {
+        let bytes = location::bytes(arg);
+        let marked = bytes.starts_with(b"/") || bytes.contains(&b'@') || location::names_a_space(bytes);
+        !marked
+            && self.forced.is_none()
+            && self.inside().is_some()
+            && (bytes.contains(&b'/') || std::path::Path::new(arg).symlink_metadata().is_ok())
     }
 
     fn place_here(&self) -> Result<Place> {

@@ -34,8 +34,11 @@ pub async fn run(ctx: &mut Context, args: Mount) -> Result<()> {
     if daemon::is_child() {
         return in_background(ctx, &args).await;
     }
-    let location = check(ctx, &args).await?;
+    let location = location::parse(location::bytes(&args.what))?;
     let dir = paths::resolved(&args.dir)?;
+    // Wrong options are said without a server, and by the process that was called.
+    let mount = prepare(ctx, &location, dir.clone(), &args.options)?;
+    check(ctx, &location, &args.dir).await?;
     if args.daemon {
         let pid = daemon::spawn(&dir)?;
         let mounted = Mounted { space: shown(&location), path: dir.to_string_lossy().into_owned(), pid };
@@ -44,7 +47,6 @@ pub async fn run(ctx: &mut Context, args: Mount) -> Result<()> {
             Ok(())
         });
     }
-    let mount = prepare(ctx, &location, dir, &args.options)?;
     let ended = start(mount, |mounted| {
         if ctx.json() {
             ctx.out.json_line(&mounted).map_err(|f| Error::io(f.to_string()))?;
@@ -94,8 +96,7 @@ fn shown(location: &Location) -> String {
 }
 
 /// What can be said before anything is mounted: the space and the state exist, and the directory can be mounted at.
-async fn check(ctx: &Context, args: &Mount) -> Result<Location> {
-    let location = location::parse(location::bytes(&args.what))?;
+async fn check(ctx: &Context, location: &Location, dir: &Path) -> Result<()> {
     let Some(space) = location.space.clone() else { return Err(Failure::usage("the space to mount is missing")) };
     let conn = ctx.connect()?;
     conn.get_space(&space).await?;
@@ -104,12 +105,11 @@ async fn check(ctx: &Context, args: &Mount) -> Result<Location> {
         let (node, _) = content::node(&conn, &space, &location.at, &path).await?;
         if !node.kind().is_dir() {
             return Err(
-                Error::not_a_directory(format!("{} is a file: a mount shows a directory", shown(&location))).into()
+                Error::not_a_directory(format!("{} is a file: a mount shows a directory", shown(location))).into()
             );
         }
     }
-    check_dir(&args.dir)?;
-    Ok(location)
+    Ok(check_dir(dir)?)
 }
 
 /// Whether a directory can be mounted at; a dead mount of ours that is there is taken away first.

@@ -164,10 +164,9 @@ async fn umount(served: &Served, limit: Duration) -> Result<Done> {
         Err(error) if error.kind() == ErrorKind::Conflict => {
             let mountpoint = served.entry.mountpoint.clone();
             let who = tokio::task::spawn_blocking(move || busy::users(&mountpoint)).await.unwrap_or_default();
-            let place = served.entry.mountpoint.display();
             Err(match who.is_empty() {
                 true => error,
-                false => Error::conflict(format!("{place} is {who}: end them, or leave the directory, and try again")),
+                false => Error::conflict(format!("{who}: end them, or leave the directory, and try again")),
             })
         }
         other => other.map(|()| Done {}),
