@@ -56,7 +56,7 @@ fn a_clone_of_a_large_repository() {
 
 const PACKAGE_JSON: &str = r#"{
   "name": "shop", "version": "1.0.0", "private": true, "type": "commonjs",
-  "scripts": { "build": "tsc -p .", "test": "node --test out/" },
+  "scripts": { "build": "tsc -p .", "test": "node --test out/cart.test.js" },
   "dependencies": { "express": "5", "lodash": "4", "zod": "3" },
   "devDependencies": { "typescript": "5", "esbuild": "0.25", "@types/node": "22", "prettier": "3" }
 }"#;

@@ -14,6 +14,8 @@ mod retry;
 pub mod session;
 mod spaces;
 mod system;
+#[cfg(test)]
+mod testing;
 mod transfer;
 mod tree;
 

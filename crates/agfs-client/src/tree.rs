@@ -4,12 +4,12 @@ use crate::chunking::EncodedChunk;
 use crate::connection::Connection;
 use crate::retry::{Effort, Failure, malformed};
 use agfs_core::manifest::{Extent, Manifest};
-use agfs_core::node::{Content, Layout, Node};
+use agfs_core::node::{Content, Layout, Node, SegmentRef};
 use agfs_core::op::{Author, TimedOp};
 use agfs_core::space::Point;
-use agfs_core::{Error, FileId, Name, OpId, Result, Seq};
+use agfs_core::{ChunkHash, Error, FileId, Name, OpId, Result, Seq};
 use agfs_proto::convert::{all, required};
-use agfs_proto::{FromWire, ToWire, v1};
+use agfs_proto::{FromWire, Message, ToWire, v1};
 use std::ops::Range;
 use tonic::Status;
 
@@ -68,6 +68,20 @@ fn resolved(reply: v1::ResolveReply) -> Result<Resolved> {
         return Err(Error::invalid("a resolved path without its root"));
     }
     Ok(Resolved { nodes, at })
+}
+
+/// The extents of a segment that was asked for by `wanted`. Fails with `Corrupt` when it is another one.
+fn segment_extents(segment: v1::Segment, wanted: &SegmentRef) -> Result<Vec<Extent>> {
+    let hash = ChunkHash::of(&segment.encode_to_vec());
+    let list: Vec<Extent> = FromWire::from_wire(segment).map_err(malformed)?;
+    let len = list.iter().fold(0u64, |sum, e| sum.saturating_add(e.len));
+    if hash != wanted.hash || len != wanted.len {
+        return Err(Error::corrupt(format!(
+            "what came for the segment {} of {} bytes is the segment {hash} of {len} bytes",
+            wanted.hash, wanted.len
+        )));
+    }
+    Ok(list)
 }
 
 /// Reads the parts of a listing into one.
@@ -227,17 +241,29 @@ impl Connection {
                 return Err(malformed(Error::invalid("another number of segments than asked for")));
             }
             for (segment, wanted) in reply.segments.into_iter().zip(part) {
-                let list: Vec<Extent> = FromWire::from_wire(segment).map_err(malformed)?;
-                let len = list.iter().fold(0u64, |sum, e| sum.saturating_add(e.len));
-                if len != wanted.len {
-                    return Err(Error::corrupt(format!(
-                        "segment {} covers {len} bytes, the file says {}",
-                        wanted.hash, wanted.len
-                    )));
-                }
-                extents.extend(list);
+                extents.extend(segment_extents(segment, wanted)?);
             }
         }
         Manifest::new(extents)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use agfs_core::ErrorKind;
+
+    #[test]
+    fn a_segment_is_taken_only_for_the_one_it_is() {
+        let extents = vec![Extent::whole(ChunkHash([1; 32]), 10), Extent::hole(5)];
+        let segment = extents.to_wire();
+        let wanted = SegmentRef { len: 15, hash: ChunkHash::of(&segment.encode_to_vec()) };
+        assert_eq!(segment_extents(segment.clone(), &wanted), Ok(extents.clone()));
+        let other = [Extent::whole(ChunkHash([2; 32]), 10), Extent::hole(5)].to_wire();
+        for bad in [other, extents[..1].to_wire()] {
+            assert_eq!(segment_extents(bad, &wanted).map_err(|e| e.kind()), Err(ErrorKind::Corrupt));
+        }
+        let long = SegmentRef { len: 16, ..wanted };
+        assert_eq!(segment_extents(segment, &long).map_err(|e| e.kind()), Err(ErrorKind::Corrupt));
     }
 }

@@ -9,7 +9,9 @@ use agfs_core::op::{Op, TimedOp};
 use agfs_core::space::Durability;
 use agfs_core::{Error, FileId, Result, Seq};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::watch;
 
 /// The shared parts of one mount.
 pub struct World {
@@ -39,23 +41,36 @@ pub struct World {
 
 /// Whether the push stream is up.
 #[derive(Debug)]
-pub struct StreamState(AtomicBool);
+pub struct StreamState(watch::Sender<bool>);
 
 impl Default for StreamState {
     fn default() -> Self {
-        StreamState(AtomicBool::new(true))
+        StreamState(watch::Sender::new(true))
     }
 }
 
 impl StreamState {
     /// Notes whether it is up.
     pub fn set(&self, up: bool) {
-        self.0.store(up, Ordering::Release);
+        self.0.send_replace(up);
     }
 
     /// Whether it is up.
     pub fn is_up(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+        *self.0.borrow()
+    }
+
+    /// Returns when the stream has been down for `time` without a break.
+    pub async fn down_for(&self, time: Duration) {
+        let mut state = self.0.subscribe();
+        loop {
+            // The sender lives as long as this value, so waiting cannot fail.
+            if state.wait_for(|up| !*up).await.is_err()
+                || tokio::time::timeout(time, state.wait_for(|up| *up)).await.is_err()
+            {
+                return;
+            }
+        }
     }
 }
 

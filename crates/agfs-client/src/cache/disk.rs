@@ -141,14 +141,16 @@ impl Disk {
                 self.index.lock().used(hash, size);
                 self.evict(self.max);
             }
-            Err(e) => {
-                self.trouble("writing", &path, &e);
-                if e.kind() == ErrorKind::StorageFull {
-                    // Others need the disk more than the cache does.
-                    let (held, _) = self.size();
-                    self.evict(held - held / 10);
-                }
-            }
+            Err(e) => self.not_written(&path, &e),
+        }
+    }
+
+    pub(super) fn not_written(&self, path: &Path, error: &io::Error) {
+        self.trouble("writing", path, error);
+        if error.kind() == ErrorKind::StorageFull {
+            // Others need the disk more than the cache does.
+            let (held, _) = self.size();
+            self.evict(held - held / 10);
         }
     }
 

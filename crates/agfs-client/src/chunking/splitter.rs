@@ -162,3 +162,126 @@ pub fn split_reader(mut reader: impl Read, mut each: impl FnMut(EncodedChunk) ->
 fn is_zero(block: &[u8]) -> bool {
     block.iter().fold(0u8, |all, &b| all | b) == 0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::codec::decode;
+    use super::*;
+    use agfs_core::ChunkHash;
+    use agfs_core::manifest::{MAX_CHUNK, Manifest};
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    fn noise(seed: u64, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0u8; len];
+        blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof().fill(&mut bytes);
+        bytes
+    }
+
+    fn reassemble(extents: &[Extent], chunks: &[EncodedChunk]) -> Vec<u8> {
+        let raw: HashMap<ChunkHash, Bytes> = chunks.iter().map(|c| (c.hash, decode(c).unwrap())).collect();
+        let mut out = Vec::new();
+        for e in extents {
+            match e.chunk {
+                None => out.resize(out.len() + e.len as usize, 0),
+                Some(c) => out.extend_from_slice(&raw[&c.hash][c.offset as usize..][..e.len as usize]),
+            }
+        }
+        out
+    }
+
+    /// A piece of a file: bytes that look random, or zeros.
+    fn piece() -> impl Strategy<Value = (u64, usize, bool)> {
+        (0u64..50, prop_oneof![0usize..10_000, 0usize..1_500_000], any::<bool>())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(60))]
+        #[test]
+        fn chunks_reassemble_to_the_input_however_it_is_pushed(
+            pieces in proptest::collection::vec(piece(), 0..5),
+            step in prop_oneof![1_000usize..9_000, 100_000usize..3_000_000],
+        ) {
+            let input: Vec<u8> = pieces
+                .iter()
+                .flat_map(|&(seed, len, zero)| if zero { vec![0; len] } else { noise(seed, len) })
+                .collect();
+            let (extents, chunks) = split(&input);
+            prop_assert!(reassemble(&extents, &chunks) == input);
+            prop_assert!(chunks.iter().all(|c| c.raw_len > 0 && c.raw_len <= MAX_CHUNK));
+            prop_assert!(Manifest::new(extents.clone()).unwrap().size() == input.len() as u64);
+            let (mut splitter, mut out) = (Splitter::new(), Vec::new());
+            input.chunks(step).for_each(|part| splitter.push(part, &mut out));
+            prop_assert!(splitter.finish(&mut out) == extents && out == chunks, "the cuts depend on how it was pushed");
+            if input.len() as u64 <= SINGLE_CHUNK && !input.is_empty() {
+                prop_assert_eq!(chunks.len(), 1);
+                prop_assert_eq!(Manifest::new(extents).unwrap().content_hash(), ChunkHash::of(&input));
+            }
+        }
+    }
+
+    #[test]
+    fn an_empty_file_has_nothing_and_a_small_one_is_one_chunk_with_the_hash_of_its_bytes() {
+        assert_eq!(split(b""), (vec![], vec![]));
+        for len in [1, 4_096, SINGLE_CHUNK as usize] {
+            let input = noise(1, len);
+            let (extents, chunks) = split(&input);
+            assert_eq!(extents, [Extent::whole(ChunkHash::of(&input), len as u64)]);
+            assert_eq!(chunks.len(), 1);
+        }
+        assert_eq!(split(&vec![0; 300_000]).1.len(), 1, "a small file of zeros is a chunk too");
+        assert!(split(&noise(1, SINGLE_CHUNK as usize + 1)).1.len() <= 3);
+    }
+
+    #[test]
+    fn long_runs_of_zeros_become_holes_and_short_ones_do_not() {
+        let input = [noise(1, 1 << 20), vec![0; 1 << 30], noise(2, 5_000)].concat();
+        let (extents, chunks) = split(&input);
+        assert_eq!(extents.iter().filter(|e| e.chunk.is_none()).map(|e| e.len).sum::<u64>(), 1 << 30);
+        assert_eq!(chunks.iter().map(|c| u64::from(c.raw_len)).sum::<u64>(), (1 << 20) + 5_000);
+        let input = [noise(1, 1 << 20), vec![0; 60 << 10], noise(2, 5_000)].concat();
+        assert!(split(&input).0.iter().all(|e| e.chunk.is_some()));
+        assert_eq!(split(&vec![0; 1 << 20]).0, [Extent::hole(1 << 20)]);
+    }
+
+    #[test]
+    fn a_change_in_the_middle_leaves_most_chunks_as_they_are() {
+        let before = noise(3, 20 << 20);
+        let mut after = before.clone();
+        after.splice(10 << 20..10 << 20, *b"seventeen bytes !");
+        let (old, new) = (split(&before).1, split(&after).1);
+        let fresh = new.iter().filter(|c| old.iter().all(|o| o.hash != c.hash)).count();
+        assert!(old.len() > 15 && fresh <= 3, "{fresh} of {} are new", new.len());
+    }
+
+    #[test]
+    fn a_reader_is_cut_like_bytes_and_its_errors_are_told() {
+        struct Odd(Vec<u8>, usize);
+        impl Read for Odd {
+            fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+                self.1 += 1;
+                if self.1.is_multiple_of(3) {
+                    return Err(ErrorKind::Interrupted.into());
+                }
+                let n = (self.1 * 777).min(self.0.len()).min(buf.len());
+                buf[..n].copy_from_slice(&self.0[..n]);
+                self.0.drain(..n);
+                Ok(n)
+            }
+        }
+        let input = noise(4, 3 << 20);
+        let mut out = Vec::new();
+        let extents = split_reader(Odd(input.clone(), 0), |c| {
+            out.push(c);
+            Ok(())
+        });
+        assert_eq!((extents.unwrap(), out), split(&input));
+        struct Broken;
+        impl Read for Broken {
+            fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+                Err(ErrorKind::BrokenPipe.into())
+            }
+        }
+        assert_eq!(split_reader(Broken, |_| Ok(())).unwrap_err().kind(), agfs_core::ErrorKind::Io);
+    }
+}

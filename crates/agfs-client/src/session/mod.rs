@@ -22,7 +22,7 @@ use ids::IdPool;
 use parking_lot::Mutex;
 use state::Shared;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::DropGuard;
@@ -53,9 +53,10 @@ impl MountSession {
         options: AttachOptions,
         sink: Arc<dyn TreeSink>,
     ) -> Result<(Arc<MountSession>, Welcome)> {
-        let (link, welcome) = stream::first(&conn, &options).await?;
+        let pending = Arc::new(AtomicU64::new(0));
+        let (link, welcome) = stream::first(&conn, &options, &pending).await?;
         let space = welcome.space.id.to_string();
-        let shared = Arc::new(Shared::new(conn.clone(), options, sink, &welcome));
+        let shared = Arc::new(Shared::new(conn.clone(), options, sink, &welcome, pending));
         let task = tokio::spawn(stream::run(shared.clone(), link));
         let session = MountSession {
             ids: IdPool::new(conn, space),

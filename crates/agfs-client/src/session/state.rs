@@ -38,14 +38,20 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub fn new(conn: Connection, options: AttachOptions, sink: Arc<dyn TreeSink>, welcome: &Welcome) -> Self {
+    pub fn new(
+        conn: Connection,
+        options: AttachOptions,
+        sink: Arc<dyn TreeSink>,
+        welcome: &Welcome,
+        pending: Arc<AtomicU64>,
+    ) -> Self {
         Shared {
             conn,
             options,
             sink,
             mount: Mutex::new(welcome.mount.clone()),
             state: watch::Sender::new(State { head: welcome.head, up: false, ended: None }),
-            pending: Arc::new(AtomicU64::new(0)),
+            pending,
             in_flight: Mutex::new(FxHashSet::default()),
             stop: CancellationToken::new(),
         }

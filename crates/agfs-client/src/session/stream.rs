@@ -49,9 +49,12 @@ pub(super) struct Link {
     target: Seq,
 }
 
-/// Opens the first stream of a new mount.
-pub(super) async fn first(conn: &Connection, options: &AttachOptions) -> Result<(Link, Welcome)> {
-    let pending = Arc::new(AtomicU64::new(0));
+/// Opens the first stream of a new mount; what is in `pending` goes up with signs of life.
+pub(super) async fn first(
+    conn: &Connection,
+    options: &AttachOptions,
+    pending: &Arc<AtomicU64>,
+) -> Result<(Link, Welcome)> {
     let open = || open(conn, hello(options, None), pending.clone());
     let (link, welcome, _) = conn.call("attaching the mount", Effort::Short, open).await?;
     Ok((link, welcome))
@@ -264,6 +267,15 @@ async fn follow(shared: &Shared, link: &mut Link, resumable: &mut bool) -> Failu
             }
         };
         let taken = match message {
+            // A view of the past: the present may change as it likes, and nobody is to wait for this mount.
+            Some(Down::Changes(set)) if !shared.options.at.is_empty() => {
+                acknowledge(link, Seq(set.to));
+                continue;
+            }
+            Some(Down::Reset(reset)) if !shared.options.at.is_empty() => {
+                acknowledge(link, Seq(reset.head.map_or(0, |head| head.seq)));
+                continue;
+            }
             Some(Down::Changes(set)) => changes(shared, link, set),
             Some(Down::Reset(wire)) => required(wire.head, "reset.head")
                 .and_then(Point::from_wire)

@@ -7,7 +7,7 @@ use crate::files::owner;
 use crate::tree::{Durable, INLINE_CHUNKS};
 use agfs_core::attr::AttrChange;
 use agfs_core::manifest::Extent;
-use agfs_core::node::{Node, NodeKind, Xattrs};
+use agfs_core::node::{Body, Node, NodeKind, Xattrs};
 use agfs_core::op::{Author, ContentEdit, NewNode, Op, TimedOp, XattrMode};
 use agfs_core::{Error, FileId, Result, Timestamp};
 use std::ops::Range;
@@ -138,11 +138,16 @@ impl<'a> Builder<'a> {
     }
 
     pub async fn symlink(&mut self, target: &Target, to: Vec<u8>, mtime: Timestamp) -> Result<()> {
+        self.stats.symlinks += 1;
+        if let Some(Body::Symlink(before)) = target.existing.as_ref().map(|node| &node.body)
+            && **before == *to
+        {
+            return Ok(());
+        }
         self.clear(target)?;
         let file_id = self.create(target, NewNode::Symlink(to), 0o777).await?;
         let change = AttrChange { mtime: Some(mtime), ..AttrChange::default() };
         self.push(Op::SetAttr { file_id, change });
-        self.stats.symlinks += 1;
         self.settle().await
     }
 
@@ -156,7 +161,10 @@ impl<'a> Builder<'a> {
     pub async fn dir(&mut self, target: &Target, mode: u32, mtime: Timestamp) -> Result<(FileId, bool)> {
         self.stats.dirs += 1;
         match &target.existing {
-            Some(node) if node.kind().is_dir() => Ok((node.file_id, false)),
+            Some(node) if node.kind().is_dir() => {
+                self.times.push((node.file_id, mtime));
+                Ok((node.file_id, false))
+            }
             Some(_) => Err(Error::not_a_directory(format!("{:?} is not a directory; it is not replaced", target.name))),
             None => {
                 let id = self.create(target, NewNode::Dir { shadow: false }, mode).await?;

@@ -39,13 +39,20 @@ struct Target {
 type Entries = HashMap<Name, Node>;
 
 impl Connection {
-    /// Into a directory that exists under the source's name, otherwise to the path itself.
+    /// Into a directory that exists under the source's name, otherwise to the path itself; the entries of a source without a
+    /// name go into the directory.
     async fn copy_target(&self, space: &str, to: &[u8], source: Option<&Name>) -> Result<Target> {
         let place = self.place(space, "", to, true).await?;
         match (&place.node, source) {
             (Some(dir), Some(name)) if dir.kind().is_dir() => {
                 let existing = self.entries_of(space, dir.file_id).await?.remove(name);
                 Ok(Target { parent: dir.file_id, name: name.clone(), existing })
+            }
+            // A source without a name (`.`, the root of a space): its entries go into the directory itself, which exists, so that
+            // the name here is for messages only.
+            (Some(dir), None) if dir.kind().is_dir() => {
+                let name = place.name.clone().map_or_else(|| Name::new(b"root"), Ok)?;
+                Ok(Target { parent: dir.file_id, name, existing: place.node })
             }
             _ => {
                 let (parent, name) = place.entry(to)?;

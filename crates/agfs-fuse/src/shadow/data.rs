@@ -111,9 +111,11 @@ impl ShadowFs {
     pub fn write(&self, fh: u64, offset: u64, data: &[u8]) -> Result<usize> {
         let file = self.files.get(fh)?;
         let mut written = 0;
-        while let Some(rest) = data.get(written..).filter(|rest| !rest.is_empty()) {
+        // Once for no data, too: the handle may not be open for writing.
+        while let Some(rest) = data.get(written..) {
             match rustix::io::pwrite(&file.fd, rest, offset.saturating_add(written as u64)) {
                 Ok(0) => break,
+                Ok(n) if written + n >= data.len() => return Ok(data.len()),
                 Ok(n) => written += n,
                 Err(Errno::INTR) => {}
                 Err(_) if written > 0 => break,

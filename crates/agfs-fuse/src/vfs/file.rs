@@ -5,10 +5,15 @@ use super::{Caller, Opened, Vfs};
 use crate::cache_policy::{self, Opening};
 use crate::content::{Edit, InodeData};
 use crate::tree::TreeNode;
+use crate::upstream::Durable;
 use agfs_core::node::NodeKind;
 use agfs_core::{Error, FileId, Result};
 use bytes::Bytes;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a close waits for a server that cannot be reached.
+const CLOSE_PATIENCE: Duration = Duration::from_secs(1);
 
 /// One open of a file of the tree.
 pub(super) struct FileHandle {
@@ -138,6 +143,11 @@ impl Vfs {
 
     /// A descriptor was closed: commits what was written.
     ///
+    /// While the server cannot be reached a close does not hold its program up for long: the commit goes on behind it. A
+    /// process that forks closes the descriptors it inherited; were those closes to wait for a server that this very
+    /// process is about to start, it would never be started. Whoever needs to know that the data is safe calls fsync, or
+    /// mounts with `--durability close`, which waits.
+    ///
     /// # Errors
     /// What the commit fails with; the data stays for another attempt.
     pub async fn flush(&self, fh: u64) -> Result<()> {
@@ -145,7 +155,22 @@ impl Vfs {
             return self.shadow.flush(fh).map_err(local);
         }
         let handle = self.files.get(fh)?;
-        if handle.writes { handle.data.commit(self.world.on_close()).await.map(drop) } else { Ok(()) }
+        if !handle.writes || !handle.data.is_dirty() {
+            return Ok(());
+        }
+        let (data, durable) = (handle.data.clone(), self.world.on_close());
+        if !matches!(durable, Durable::No) {
+            return data.commit(durable).await.map(drop);
+        }
+        // A task of its own: the commit must not be cut off in the middle when the close stops waiting for it.
+        let commit = tokio::spawn(async move { data.commit(durable).await.map(drop) });
+        tokio::select! {
+            done = commit => done.unwrap_or_else(|e| Err(Error::internal(format!("the task of a commit failed: {e}")))),
+            () = self.world.stream.down_for(CLOSE_PATIENCE) => {
+                tracing::warn!(file = %self.world.describe(handle.data.id), "closed while the server cannot be reached; its content is sent when it is back");
+                Ok(())
+            }
+        }
     }
 
     /// Commits what was written and makes it durable on the server.

@@ -35,7 +35,6 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::spawn_blocking;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use tokio_util::task::TaskTracker;
 use uploader::Uploader;
 use writer::Writer;
 
@@ -54,7 +53,6 @@ pub struct ChunkStore {
     max_pending: usize,
     close_timeout: Duration,
     put_permits: u32,
-    tasks: TaskTracker,
     cancel: CancellationToken,
     _cancel_on_drop: DropGuard,
 }
@@ -100,7 +98,6 @@ impl ChunkStore {
             put_permits: config.puts as u32,
             max_pending: config.max_pending,
             close_timeout: config.close_timeout,
-            tasks: TaskTracker::new(),
             _cancel_on_drop: cancel.clone().drop_guard(),
             cancel,
             staging,
@@ -122,7 +119,7 @@ impl ChunkStore {
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let cancel = self.cancel.clone();
-        self.tasks.spawn(async move {
+        self.staging.tasks.spawn(async move {
             cancel.run_until_cancelled(task).await;
         });
     }
@@ -139,7 +136,7 @@ impl ChunkStore {
         // A permit goes along into the thread: a caller that gives up does not make room for more work.
         let permit = Arc::clone(&self.puts).acquire_owned().await.map_err(|_| error::closed())?;
         let (writer, reader) = (Arc::clone(&self.writer), Arc::clone(&self.reader));
-        let job = spawn_blocking(move || {
+        let job = move || {
             let _permit = permit;
             let mut new = Vec::with_capacity(chunks.len());
             for chunk in chunks {
@@ -152,8 +149,8 @@ impl ChunkStore {
             let stored = writer.append(&new)?;
             new.iter().for_each(|chunk| reader.remember(chunk));
             Ok(stored)
-        });
-        job.await.unwrap_or_else(|e| Err(error::task(&e)))
+        };
+        self.staging.blocking(job).await
     }
 
     /// For each hash, whether its chunk is stored. May read the index's disk: for many hashes call it from a blocking
@@ -193,8 +190,7 @@ impl ChunkStore {
     /// with less patience puts a deadline around it.
     pub async fn sync_object(&self) -> Result<()> {
         let writer = Arc::clone(&self.writer);
-        let job = spawn_blocking(move || writer.seal());
-        let packs = job.await.map_err(|e| error::task(&e))?;
+        let packs = self.staging.blocking(move || Ok(writer.seal())).await?;
         let there = self.staging.until(|staging| packs.iter().all(|id| staging.pack(*id).is_none()));
         match self.cancel.run_until_cancelled(there).await {
             Some(result) => result,
@@ -205,16 +201,19 @@ impl ChunkStore {
     /// Finishes and uploads every pack and ends the background work; later puts and syncs fail with `Refused`. Fails
     /// with `Unavailable` when the object store does not take everything in the configured time: the rest stays in the
     /// staging directory and is uploaded after the next start. The staging directory stays locked until the store is
-    /// dropped; chunks can still be read.
+    /// dropped; chunks can still be read. Closing a closed store does nothing.
     pub async fn close(&self) -> Result<()> {
+        if self.cancel.is_cancelled() {
+            return Ok(());
+        }
         // With every permit in hand no put is under way; with the semaphore closed no other begins.
         let all = self.puts.acquire_many(self.put_permits).await;
         self.puts.close();
         drop(all);
         let uploaded = tokio::time::timeout(self.close_timeout, self.sync_object()).await;
         self.cancel.cancel();
-        self.tasks.close();
-        self.tasks.wait().await;
+        self.staging.tasks.close();
+        self.staging.tasks.wait().await;
         uploaded.unwrap_or_else(|_| {
             let (pending, _) = self.staging.counts();
             let what = "packs are not in the object store; they stay on the local disk and are uploaded after a start";

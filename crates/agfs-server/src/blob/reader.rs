@@ -15,7 +15,6 @@ use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use std::sync::Arc;
-use tokio::task::spawn_blocking;
 
 /// Chunks with more bytes than this are decompressed and hashed on a blocking thread.
 const INLINE: usize = 64 << 10;
@@ -90,15 +89,14 @@ impl Reader {
     /// The chunk's plain bytes.
     pub async fn raw(self: &Arc<Self>, hash: ChunkHash) -> Result<Bytes> {
         match self.cache.get(&hash) {
-            Some(chunk) => Ok(check(chunk).await?.1),
+            Some(chunk) => Ok(self.check(chunk).await?.1),
             None => Ok(self.fetch(hash).await?.1),
         }
     }
 
     async fn fetch(self: &Arc<Self>, hash: ChunkHash) -> Result<Checked> {
         let reader = Arc::clone(self);
-        let job = spawn_blocking(move || reader.local(hash));
-        let found = match job.await.unwrap_or_else(|e| Err(error::task(&e)))? {
+        let found = match self.staging.blocking(move || reader.local(hash)).await? {
             Found::Chunk(checked) => checked,
             Found::Remote(location) => self.remote(location).await?,
         };
@@ -130,9 +128,9 @@ impl Reader {
             self.keep_neighbours(bytes.slice(own..));
             // The cache must not hold the whole range for the sake of one chunk in it.
             let data = Bytes::copy_from_slice(&chunk.data);
-            return check(EncodedChunk { data, ..chunk }).await.map_err(|e| in_pack(e, &location));
+            return self.check(EncodedChunk { data, ..chunk }).await.map_err(|e| in_pack(e, &location));
         }
-        check(chunk).await.map_err(|e| in_pack(e, &location))
+        self.check(chunk).await.map_err(|e| in_pack(e, &location))
     }
 
     /// The bytes of the pack from the record on: at least the record, when the pack is as long as it should be.
@@ -173,10 +171,17 @@ impl Reader {
         result.bytes().await.map_err(|e| error::object(&format!("read chunk {} from", entry.hash), &key, &e))
     }
 
+    async fn check(&self, chunk: EncodedChunk) -> Result<Checked> {
+        if chunk.raw_len as usize <= INLINE {
+            return decode(&chunk).map(|raw| (chunk, raw));
+        }
+        self.staging.blocking(move || decode(&chunk).map(|raw| (chunk, raw))).await
+    }
+
     /// Checks the whole records in `bytes` and keeps them, in the background.
     fn keep_neighbours(self: &Arc<Self>, bytes: Bytes) {
         let reader = Arc::clone(self);
-        drop(spawn_blocking(move || {
+        drop(self.staging.tasks.spawn_blocking(move || {
             let mut rest = bytes;
             while let Some((_, chunk)) = pack::decode_record(&rest, 0) {
                 rest = rest.slice(pack::RECORD_HEADER_LEN + chunk.data.len()..);
@@ -190,12 +195,4 @@ impl Reader {
 
 fn in_pack(error: Error, location: &Location) -> Error {
     error.context(format!("pack {}", location.pack))
-}
-
-async fn check(chunk: EncodedChunk) -> Result<Checked> {
-    if chunk.raw_len as usize <= INLINE {
-        return decode(&chunk).map(|raw| (chunk, raw));
-    }
-    let job = spawn_blocking(move || decode(&chunk).map(|raw| (chunk, raw)));
-    job.await.unwrap_or_else(|e| Err(error::task(&e)))
 }

@@ -15,7 +15,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::spawn_blocking;
 
 /// Puts the names in a directory on disk.
 pub(super) fn sync_dir(dir: &std::path::Path) -> Result<()> {
@@ -55,9 +54,9 @@ pub(super) async fn run(staging: Arc<Staging>, index: Arc<Index>, writer: Arc<Wr
         while let Some(full) = staging.next_full() {
             let job = {
                 let (staging, index, full) = (Arc::clone(&staging), Arc::clone(&index), Arc::clone(&full));
-                spawn_blocking(move || seal(&staging, &index, &full))
+                move || seal(&staging, &index, &full)
             };
-            match job.await.unwrap_or_else(|e| Err(error::task(&e))) {
+            match staging.blocking(job).await {
                 Ok(()) => {
                     let len = full.len + (pack::encoded_footer_len(full.entries.len())) as u64;
                     staging.was_sealed(SealedPack { local: Arc::clone(&full.local), len, recovered: false });
@@ -86,9 +85,9 @@ pub(super) async fn run_sync(staging: Arc<Staging>, writer: Arc<Writer>, mut req
     while requests.recv_many(&mut waiting, 1024).await > 0 {
         let job = {
             let (staging, writer) = (Arc::clone(&staging), Arc::clone(&writer));
-            spawn_blocking(move || sync_all(&staging, &writer))
+            move || sync_all(&staging, &writer)
         };
-        let result = job.await.unwrap_or_else(|e| Err(error::task(&e)));
+        let result = staging.blocking(job).await;
         for caller in waiting.drain(..) {
             let _ = caller.send(result.clone());
         }

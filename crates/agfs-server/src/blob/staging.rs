@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tokio::sync::{Notify, watch};
+use tokio_util::task::TaskTracker;
 
 /// A pack file that can be read, whatever its name on disk is at the moment.
 #[derive(Debug)]
@@ -88,6 +89,8 @@ pub(super) struct Staging {
     tables: Mutex<Tables>,
     /// Counts changes of the tables that somebody may wait for.
     changes: watch::Sender<u64>,
+    /// Every task and blocking thread of the store: closing waits for them.
+    pub tasks: TaskTracker,
     /// Wakes the sealer.
     pub full: Notify,
     /// Wakes the uploaders.
@@ -98,7 +101,20 @@ impl Staging {
     /// No packs in this directory, which `lock` keeps others out of.
     pub fn new(dir: PathBuf, lock: File) -> Self {
         let changes = watch::Sender::new(0);
-        Staging { dir, _lock: lock, tables: Mutex::default(), changes, full: Notify::new(), sealed: Notify::new() }
+        Staging {
+            dir,
+            _lock: lock,
+            tables: Mutex::default(),
+            changes,
+            tasks: TaskTracker::new(),
+            full: Notify::new(),
+            sealed: Notify::new(),
+        }
+    }
+
+    /// Runs a job that blocks, on a thread for such. It runs to its end also when the caller gives up.
+    pub async fn blocking<T: Send + 'static>(&self, job: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+        self.tasks.spawn_blocking(job).await.unwrap_or_else(|e| Err(super::error::task(&e)))
     }
 
     pub fn dir(&self) -> &Path {

@@ -16,7 +16,6 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::task::spawn_blocking;
 
 /// Up to this size, in bytes, a pack is one put; above it, a multipart upload with parts of this size.
 const PART: u64 = 16 << 20;
@@ -54,7 +53,11 @@ impl Uploader {
 
     async fn upload(&self, pack: &SealedPack) -> Result<()> {
         let linked = match &self.target.directory {
-            Some(root) => link(self.staging.sealed_path(pack.local.id), root.join(pack.local.id.object_key())).await?,
+            Some(root) => {
+                let id = pack.local.id;
+                let (from, to) = (self.staging.sealed_path(id), root.join(id.object_key()));
+                self.staging.blocking(move || link(&from, &to)).await?
+            }
             None => false,
         };
         if !linked && !(pack.recovered && self.is_there(pack).await?) {
@@ -97,21 +100,20 @@ impl Uploader {
 
     async fn part(&self, pack: &SealedPack, at: u64) -> Result<Bytes> {
         let (local, len) = (Arc::clone(&pack.local), PART.min(pack.len - at) as usize);
-        let job = spawn_blocking(move || {
+        let job = move || {
             let mut bytes = vec![0; len];
             let read = local.file.read_exact_at(&mut bytes, at);
             read.map(|()| bytes.into()).map_err(|e| Error::io(format!("cannot read local pack {}: {e}", local.id)))
-        });
-        job.await.unwrap_or_else(|e| Err(error::task(&e)))
+        };
+        self.staging.blocking(job).await
     }
 
     /// The object store has the pack. Before the local file goes, the index must be on disk: after a power loss the
     /// local file would be what the index is made from again.
     async fn finish(&self, id: PackId) -> Result<()> {
         let (staging, index) = (Arc::clone(&self.staging), Arc::clone(&self.index));
-        let job = spawn_blocking(move || {
+        let job = move || {
             index.sync()?;
-            staging.uploaded(id);
             let path = staging.sealed_path(id);
             match fs::remove_file(&path) {
                 Err(e) if e.kind() != io::ErrorKind::NotFound => {
@@ -120,37 +122,36 @@ impl Uploader {
                 }
                 _ => {}
             }
+            // Who reads it meanwhile has the file open.
+            staging.uploaded(id);
             Ok(())
-        });
-        job.await.unwrap_or_else(|e| Err(error::task(&e)))
+        };
+        self.staging.blocking(job).await
     }
 }
 
 /// Gives a finished pack its second name, in the directory that is the object store, and puts that name on disk.
 /// False when the two directories are not on one file system.
-async fn link(from: std::path::PathBuf, to: std::path::PathBuf) -> Result<bool> {
-    let job = spawn_blocking(move || {
-        let dir = to.parent().unwrap_or(Path::new("/"));
-        let existed = dir.is_dir();
-        fs::create_dir_all(dir).map_err(|e| error::file("make the directory", dir, &e))?;
-        match fs::hard_link(&from, &to) {
-            Ok(()) => {}
-            // An earlier attempt or run came this far. The id says that it is the same pack, the size that it is whole.
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
-                let size = |path: &Path| fs::metadata(path).map(|m| m.len()).ok();
-                if size(&from).is_none() || size(&from) != size(&to) {
-                    return Ok(false);
-                }
-            }
-            Err(_) => return Ok(false),
-        }
-        sync_dir(dir)?;
-        if !existed {
-            for above in dir.ancestors().skip(1).take(2) {
-                sync_dir(above)?;
+fn link(from: &Path, to: &Path) -> Result<bool> {
+    let dir = to.parent().unwrap_or(Path::new("/"));
+    let existed = dir.is_dir();
+    fs::create_dir_all(dir).map_err(|e| error::file("make the directory", dir, &e))?;
+    match fs::hard_link(from, to) {
+        Ok(()) => {}
+        // An earlier attempt or run came this far. The id says that it is the same pack, the size that it is whole.
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+            let size = |path: &Path| fs::metadata(path).map(|m| m.len()).ok();
+            if size(from).is_none() || size(from) != size(to) {
+                return Ok(false);
             }
         }
-        Ok(true)
-    });
-    job.await.unwrap_or_else(|e| Err(error::task(&e)))
+        Err(_) => return Ok(false),
+    }
+    sync_dir(dir)?;
+    if !existed {
+        for above in dir.ancestors().skip(1).take(2) {
+            sync_dir(above)?;
+        }
+    }
+    Ok(true)
 }

@@ -61,7 +61,7 @@ fn open_flags_mean_what_they_mean_above() {
     assert_eq!(b.fs.read(fh, 4, 4).unwrap(), b"4567");
     let fh = b.fs.open(ino, libc::O_RDONLY).unwrap();
     assert_eq!(b.fs.write(fh, 0, b"no"), Err(Errno::BADF));
-    assert_eq!(b.fs.write(fh, 0, b"").unwrap(), 0);
+    assert_eq!(b.fs.write(fh, 0, b""), Err(Errno::BADF));
     assert_eq!(b.fs.read(fh, 8, 100).unwrap(), b"89");
     assert_eq!(b.fs.read(fh, 100, 100).unwrap(), b"");
     b.fs.open(ino, libc::O_RDWR | libc::O_TRUNC).unwrap();
@@ -71,6 +71,12 @@ fn open_flags_mean_what_they_mean_above() {
     assert_eq!(b.fs.create(ROOT, b"f", 0o644, libc::O_RDWR | libc::O_EXCL, me()).unwrap_err(), Errno::EXIST);
     let d = b.fs.mkdir(ROOT, b"d", 0o755, me()).unwrap().ino;
     assert_eq!(b.fs.open(d, libc::O_RDWR), Err(Errno::ISDIR));
+}
+
+/// Whether the local file system can do this at all; any other error is a failure.
+fn has(result: Result<()>) -> bool {
+    assert!(matches!(result, Ok(()) | Err(Errno::OPNOTSUPP)), "{result:?}");
+    result.is_ok()
 }
 
 #[test]
@@ -92,19 +98,20 @@ fn holes_ranges_and_copies() {
     b.fs.write(fh, 0, &[7; 8192]).unwrap();
     b.fs.fallocate(fh, libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE, 0, 4096).unwrap();
     assert_eq!(b.fs.read(fh, 0, 8192).unwrap(), [vec![0; 4096], vec![7; 4096]].concat());
-    b.fs.fallocate(fh, libc::FALLOC_FL_ZERO_RANGE, 4096, 4096).unwrap();
-    assert_eq!(b.fs.read(fh, 4096, 4096).unwrap(), [0; 4096]);
+    let zeroed = b.fs.fallocate(fh, libc::FALLOC_FL_ZERO_RANGE, 4096, 4096);
+    assert_eq!(b.fs.read(fh, 4096, 4096).unwrap(), if has(zeroed) { [0; 4096] } else { [7; 4096] });
     b.fs.fallocate(fh, 0, 0, 16 * MIB).unwrap();
     assert_eq!(b.fs.getattr(Place::Inner(entry.ino)).unwrap().size, 16 * MIB);
     b.fs.fallocate(fh, libc::FALLOC_FL_KEEP_SIZE, 16 * MIB, MIB).unwrap();
     assert_eq!(b.fs.getattr(Place::Inner(entry.ino)).unwrap().size, 16 * MIB);
-    b.fs.fallocate(fh, libc::FALLOC_FL_COLLAPSE_RANGE, 0, 8 * MIB).unwrap();
-    assert_eq!(b.fs.read(fh, 0, 4).unwrap(), b"end\0");
-    b.fs.fallocate(fh, libc::FALLOC_FL_INSERT_RANGE, 0, MIB).unwrap();
-    assert_eq!(b.fs.read(fh, MIB, 3).unwrap(), b"end");
+    if has(b.fs.fallocate(fh, libc::FALLOC_FL_COLLAPSE_RANGE, 0, 8 * MIB)) {
+        assert_eq!(b.fs.read(fh, 0, 4).unwrap(), b"end\0");
+        b.fs.fallocate(fh, libc::FALLOC_FL_INSERT_RANGE, 0, 8 * MIB).unwrap();
+    }
+    assert_eq!(b.fs.read(fh, 8 * MIB, 3).unwrap(), b"end");
     assert_eq!(b.fs.fallocate(fh, 0, 0, 0), Err(Errno::INVAL));
     let (_, to) = b.fs.create(ROOT, b"copy", 0o600, libc::O_RDWR, me()).unwrap();
-    assert_eq!(b.fs.copy_file_range(fh, MIB, to, 5, 3), Ok(3));
+    assert_eq!(b.fs.copy_file_range(fh, 8 * MIB, to, 5, 3), Ok(3));
     assert_eq!(b.fs.read(to, 0, 100).unwrap(), b"\0\0\0\0\0end");
     assert_eq!(b.fs.copy_file_range(fh, 1 << 40, to, 0, 3), Ok(0));
 }
@@ -306,7 +313,9 @@ fn extended_attributes() {
     b.fs.setxattr(f, b"user.empty", b"", 0).unwrap();
     assert_eq!(b.fs.getxattr(f, b"user.a").unwrap(), b"1\0\xff");
     assert_eq!(b.fs.getxattr(f, b"user.empty").unwrap(), b"");
-    assert_eq!(b.fs.listxattr(f).unwrap(), b"user.a\0user.empty\0");
+    let list = b.fs.listxattr(f).unwrap();
+    let names: BTreeSet<_> = list.split_inclusive(|&c| c == 0).collect();
+    assert_eq!(names, BTreeSet::from([&b"user.a\0"[..], b"user.empty\0"]));
     b.fs.removexattr(f, b"user.a").unwrap();
     assert_eq!(b.fs.removexattr(f, b"user.a"), Err(Errno::NODATA));
     assert_eq!(b.fs.setxattr(f, b"system.posix_acl_access", b"x", 0), Err(Errno::OPNOTSUPP));
