@@ -47,7 +47,7 @@ pub fn load(named: Option<&Path>, args: &ServerRun) -> CoreResult<ServerConfig> 
             [Some((PathBuf::from(SYSTEM_FILE), false)), user].into_iter().flatten().collect()
         }
     };
-    let mut figment = Figment::from(Toml::string(&ServerConfig::default_toml()));
+    let mut figment = Figment::from(Toml::string(ServerConfig::default_toml()));
     if args.data.is_none() {
         figment = figment.merge(("data_dir", paths::state_dir()?.join("server")));
     }
@@ -77,7 +77,7 @@ fn read(file: &Path, required: bool) -> CoreResult<Option<String>> {
         Err(e) => return Err(local(format!("reading the server's configuration {}", file.display()), &e)),
     };
     // Over the defaults, so that a file may leave out what a server must have.
-    let defaults: Figment = Figment::from(Toml::string(&ServerConfig::default_toml())).merge(("data_dir", "/"));
+    let defaults: Figment = Figment::from(Toml::string(ServerConfig::default_toml())).merge(("data_dir", "/"));
     match toml::from_str::<toml::Table>(&text) {
         Err(error) => Err(wrong(file, &text, &error)),
         Ok(_) => match defaults.merge(Toml::string(&text)).extract::<ServerConfig>() {

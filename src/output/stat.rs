@@ -43,9 +43,12 @@ impl FileStat {
     }
 }
 
+/// A file that changed: its path, its path before (for a rename), and what changed.
+pub type Changed<'a> = (&'a [u8], Option<&'a [u8]>, FileStat);
+
 /// The lines of a table of what changed, by path (and the path before, for a rename), with the sum at the end.
-pub fn diffstat(files: &[(&[u8], Option<&[u8]>, FileStat)], color: bool) -> String {
-    let name = |(path, from, _): &(&[u8], Option<&[u8]>, FileStat)| match from {
+pub fn diffstat(files: &[Changed<'_>], color: bool) -> String {
+    let name = |(path, from, _): &Changed<'_>| match from {
         Some(from) => format!("{} => {}", text(from), text(path)),
         None => text(path),
     };
@@ -89,7 +92,7 @@ mod tests {
     #[test]
     fn as_git_prints_it() {
         let stat = |insertions, deletions| FileStat { insertions, deletions, ..FileStat::default() };
-        let files: Vec<(&[u8], Option<&[u8]>, FileStat)> = vec![
+        let files: Vec<Changed<'_>> = vec![
             (b"/a", None, stat(2, 1)),
             (b"/long", Some(b"/b"), stat(0, 0)),
             (b"/bin", None, FileStat { binary: true, old_size: 1, new_size: 9, ..FileStat::default() }),
