@@ -75,7 +75,7 @@ fn files(dir: &Path, extension: &str) -> Vec<PathBuf> {
 /// Chunk number `n`: every third does not compress, every tenth is large.
 fn raw(n: u32) -> Bytes {
     let len = if n % 10 == 9 { 100_000 } else { 40 + (n as usize * 37) % 2000 };
-    if n % 3 == 0 {
+    if n.is_multiple_of(3) {
         let mut bytes = vec![0; len];
         blake3::Hasher::new().update(&n.to_le_bytes()).finalize_xof().fill(&mut bytes);
         return bytes.into();

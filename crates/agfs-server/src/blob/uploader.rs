@@ -60,7 +60,8 @@ impl Uploader {
             }
             None => false,
         };
-        if !linked && !(pack.recovered && self.is_there(pack).await?) {
+        let there = linked || (pack.recovered && self.is_there(pack).await?);
+        if !there {
             self.send(pack).await?;
         }
         self.finish(pack.local.id).await

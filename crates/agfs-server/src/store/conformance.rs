@@ -265,17 +265,16 @@ pub mod model {
         })
     }
 
+    /// A range to be scanned, and what a seek adds to the key just visited.
+    pub type Scan = (Vec<u8>, Vec<u8>, Vec<u8>);
+
     /// One random history: batches, and the ranges to be scanned with what a seek adds to the key just visited.
-    pub fn history() -> impl Strategy<Value = (Vec<Batch>, Vec<(Vec<u8>, Vec<u8>, Vec<u8>)>)> {
+    pub fn history() -> impl Strategy<Value = (Vec<Batch>, Vec<Scan>)> {
         (vec(batch(), 0..12), vec((key(), key(), vec(any::<u8>(), 0..2)), 1..8))
     }
 
     /// Checks that the store agrees with the map after each batch.
-    pub fn check(
-        store: &dyn MetaStore,
-        batches: &[Batch],
-        scans: &[(Vec<u8>, Vec<u8>, Vec<u8>)],
-    ) -> Result<(), TestCaseError> {
+    pub fn check(store: &dyn MetaStore, batches: &[Batch], scans: &[Scan]) -> Result<(), TestCaseError> {
         let mut model = BTreeMap::new();
         for batch in batches {
             store.write(batch.clone()).unwrap();

@@ -1,6 +1,6 @@
 //! The engine without a disk: for tests and throw-away servers. It forgets everything when it is dropped.
 
-use super::{Batch, MetaStore, Mutation, Read, Step, seek_target};
+use super::{Batch, MetaStore, Mutation, Read, Step, Visit, seek_target};
 use agfs_core::Result;
 use bytes::Bytes;
 use parking_lot::RwLock;
@@ -35,7 +35,7 @@ impl Read for View {
         Ok(self.0.get(key).cloned())
     }
 
-    fn scan(&self, start: &[u8], end: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<Step>) -> Result<()> {
+    fn scan(&self, start: &[u8], end: &[u8], visit: Visit<'_>) -> Result<()> {
         let mut from = start.to_vec();
         // `BTreeMap::range` panics on a range that ends before it begins.
         'range: while from.as_slice() < end {
@@ -60,7 +60,7 @@ impl Read for MemoryStore {
         Ok(self.map.read().get(key).cloned())
     }
 
-    fn scan(&self, start: &[u8], end: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<Step>) -> Result<()> {
+    fn scan(&self, start: &[u8], end: &[u8], visit: Visit<'_>) -> Result<()> {
         self.view().scan(start, end, visit)
     }
 }

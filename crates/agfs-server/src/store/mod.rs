@@ -30,6 +30,9 @@ pub enum Step {
     Stop,
 }
 
+/// The visitor of a scan: called with each key and its value.
+pub type Visit<'a> = &'a mut (dyn FnMut(&[u8], &[u8]) -> Result<Step> + 'a);
+
 /// A consistent view that can be read.
 pub trait Read {
     /// The value of `key`, if it has one. Fails with `Corrupt` or `Io` when the engine cannot read it.
@@ -39,7 +42,7 @@ pub trait Read {
     ///
     /// A scan sees one state, that of its beginning, whatever is written meanwhile; no lock is held while the visitor
     /// runs, so it may write to the same store. An error of the visitor ends the scan and is returned as it is.
-    fn scan(&self, start: &[u8], end: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<Step>) -> Result<()>;
+    fn scan(&self, start: &[u8], end: &[u8], visit: Visit<'_>) -> Result<()>;
 }
 
 /// An ordered key-value engine.

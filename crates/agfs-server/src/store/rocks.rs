@@ -9,7 +9,7 @@ mod synced;
 mod tests;
 
 use super::group_sync::GroupSync;
-use super::{Batch, MetaStore, Mutation, Read, Step, seek_target};
+use super::{Batch, MetaStore, Mutation, Read, Step, Visit, seek_target};
 use agfs_core::Result;
 use bytes::Bytes;
 use rocksdb::{DB, DBRawIterator, DBRecoveryMode, ReadOptions, SnapshotWithThreadMode, WriteBatch, WriteOptions};
@@ -92,11 +92,7 @@ fn open_database(dir: &Path, config: &RocksConfig, synced: u64) -> Result<DB> {
     DB::open(&prefix, dir).map_err(|e| error::from_open(dir, &e))
 }
 
-fn scan_iterator(
-    mut iterator: DBRawIterator<'_>,
-    start: &[u8],
-    visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<Step>,
-) -> Result<()> {
+fn scan_iterator(mut iterator: DBRawIterator<'_>, start: &[u8], visit: Visit<'_>) -> Result<()> {
     iterator.seek(start);
     while let Some((key, value)) = iterator.item() {
         match visit(key, value)? {
@@ -124,7 +120,7 @@ impl Read for RocksStore {
         Ok(value.map(|v| Bytes::copy_from_slice(&v)))
     }
 
-    fn scan(&self, start: &[u8], end: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<Step>) -> Result<()> {
+    fn scan(&self, start: &[u8], end: &[u8], visit: Visit<'_>) -> Result<()> {
         if start >= end {
             return Ok(());
         }
@@ -140,7 +136,7 @@ impl Read for View<'_> {
         Ok(value.map(|v| Bytes::copy_from_slice(&v)))
     }
 
-    fn scan(&self, start: &[u8], end: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<Step>) -> Result<()> {
+    fn scan(&self, start: &[u8], end: &[u8], visit: Visit<'_>) -> Result<()> {
         if start >= end {
             return Ok(());
         }

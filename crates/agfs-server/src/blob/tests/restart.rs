@@ -25,7 +25,7 @@ async fn what_was_put_before_a_kill_is_there_after_it() {
     store.close().await.unwrap();
     assert_eq!((world.staged("open").len(), world.staged("pack").len()), (0, 0));
     drop(store);
-    assert_all(&*world.open().await.unwrap(), 0..200).await;
+    assert_all(&world.open().await.unwrap(), 0..200).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -190,5 +190,50 @@ async fn a_pack_of_several_parts_goes_up_whole() {
     assert_eq!(world.keys().await.len(), 1);
     for chunk in large {
         assert_eq!(store.get(chunk.hash).await.unwrap(), chunk);
+    }
+}
+
+/// The other side of the next test: puts and says so, until it is killed.
+#[tokio::test(flavor = "multi_thread")]
+async fn child_that_puts_until_it_is_killed() {
+    let Some(dir) = std::env::var_os("AGFS_TEST_CHILD_DIR").map(PathBuf::from) else { return };
+    let meta = crate::store::RocksStore::open(&dir.join("meta"), &crate::store::RocksConfig::default()).unwrap();
+    let mut config = BlobConfig::new(format!("file://{}", dir.join("objects").display()), dir.join("staging"));
+    config.pack_size = 64 << 10;
+    let store = ChunkStore::open(config, Arc::new(meta), Arc::new(Ticking(AtomicI64::new(0)))).await.unwrap();
+    for n in 0.. {
+        store.put(chunks(n..n + 1)).await.unwrap();
+        println!("\nput {n}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_killed_process_was_told_is_stored_is_there() {
+    use std::io::{BufRead, BufReader};
+    for until in [1, 30, 700] {
+        let dir = TempDir::new().unwrap();
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "blob::tests::restart::child_that_puts_until_it_is_killed", "--nocapture"])
+            .env("AGFS_TEST_CHILD_DIR", dir.path())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut told = None;
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        while told < Some(until) {
+            let line = lines.next().expect("the child ended by itself");
+            told = line.strip_prefix("put ").map(|n| n.parse::<u32>().unwrap()).or(told);
+        }
+        child.kill().unwrap();
+        told = lines.filter_map(|l| l.strip_prefix("put ")?.parse().ok()).last().max(told);
+        child.wait().unwrap();
+        let meta = crate::store::RocksStore::open(&dir.path().join("meta"), &crate::store::RocksConfig::default());
+        let url = format!("file://{}", dir.path().join("objects").display());
+        let config = BlobConfig::new(url, dir.path().join("staging"));
+        let clock = Arc::new(Ticking(AtomicI64::new(1)));
+        let store = ChunkStore::open(config, Arc::new(meta.unwrap()), clock).await.unwrap();
+        assert_all(&store, 0..told.unwrap() + 1).await;
+        store.close().await.unwrap();
+        assert_all(&store, 0..told.unwrap() + 1).await;
     }
 }

@@ -53,7 +53,7 @@ impl Read for Temporary {
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
         self.store.get(key)
     }
-    fn scan(&self, start: &[u8], end: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<Step>) -> Result<()> {
+    fn scan(&self, start: &[u8], end: &[u8], visit: Visit<'_>) -> Result<()> {
         self.store.scan(start, end, visit)
     }
 }
@@ -307,11 +307,11 @@ fn a_full_disk_is_no_space_and_passes() {
     let ballast = disk.join("ballast");
     let store = Temporary { store: open(dir.path()).unwrap(), dir };
     store.fill(0, 10);
-    let mut written = 10;
+    let mut written = 10u32;
     let error = loop {
         let mut batch = Batch::new();
-        batch.put([b"n".as_slice(), &(written as u32).to_be_bytes()].concat(), vec![written as u8; 100]);
-        batch.put(*b"last", (written as u32).to_be_bytes().to_vec());
+        batch.put([b"n".as_slice(), &written.to_be_bytes()].concat(), vec![written as u8; 100]);
+        batch.put(*b"last", written.to_be_bytes().to_vec());
         // Leave the disk only what the log still has of its last block.
         if written == 11 {
             let _ = fs::write(&ballast, vec![1; 1 << 30]);
