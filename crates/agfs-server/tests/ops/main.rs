@@ -1,4 +1,5 @@
 //! Tests of the server's operations, with no protocol and no mount, on the in-memory store and on RocksDB.
+#![allow(clippy::unwrap_used, missing_docs)]
 
 mod bad_input;
 mod basics;
