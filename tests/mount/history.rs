@@ -122,7 +122,9 @@ fn the_past_can_be_read_without_a_mount_and_mounted() {
     assert!(names("").contains("\"added\"") && !names("@then").contains("\"added\""));
 
     let patch = farm.cli(["diff", &space, "then", "--patch", "--", "/d2/e2/f2.txt"]);
-    assert!(patch.out().contains("now"), "{}", patch.out());
+    assert!(patch.out().contains("Binary file d2/e2/f2.txt differs"), "{}", patch.out());
+    let patch = farm.cli(["diff", &space, "then", "--patch", "--", "/added"]);
+    assert!(patch.out().contains("+++ b/added") && patch.out().contains("+now"), "{}", patch.out());
     let stat = farm.cli(["diff", &space, "then", "--stat"]);
     assert!(stat.out().contains("added"), "{}", stat.out());
 }
@@ -143,6 +145,6 @@ fn the_command_line_changes_a_tree_that_is_mounted() {
     farm.cli(["rm", "-y", &at("/d/g")]);
     assert_eq!(fs::read_dir(m.join("d")).unwrap().count(), 0);
     let stat = farm.json(&["stat", &at("/e/g")]);
-    assert_eq!((&stat["size"], &stat["type"]), (&11.into(), &"file".into()));
+    assert_eq!((&stat["size"], &stat["node_type"]), (&11.into(), &"file".into()));
     assert!(farm.cli(["tree", &at("/")]).out().contains('g'));
 }

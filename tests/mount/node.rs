@@ -63,7 +63,9 @@ fn shadows_follow_their_rules() {
 
     // The same mount finds its shadow again; it goes when it is removed.
     farm.umount(&m);
-    let m = farm.mount_with_cache(&space, &[], &cache);
+    let mut command = farm.agfs(["mount", &space]);
+    command.arg(&m).arg("--cache-dir").arg(&cache);
+    farm.mount_by(&mut command, &m);
     assert!(m.join("crate/target/release/deps").is_dir());
     fs::remove_dir_all(m.join("crate/target")).unwrap();
     assert!(!m.join("crate/target").exists());

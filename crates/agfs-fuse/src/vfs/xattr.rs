@@ -1,4 +1,4 @@
-//! Extended attributes. Any name is kept as it is, but for access control lists, which are not offered.
+//! Extended attributes, in the namespaces that a local file system has; access control lists are not offered.
 
 use super::Vfs;
 use super::route::{Room, local};
@@ -6,14 +6,15 @@ use agfs_core::op::{Op, XattrMode};
 use agfs_core::{Error, ErrorKind, Result};
 use std::sync::Arc;
 
-/// Names whose meaning would have to be enforced.
-const NOT_OFFERED: &[u8] = b"system.posix_acl_";
+/// The namespaces of attributes that are only kept. Those of `system.` (access control lists) would have to be enforced.
+const OFFERED: [&[u8]; 3] = [b"user.", b"trusted.", b"security."];
 
 fn check(name: &[u8]) -> Result<()> {
-    if name.starts_with(NOT_OFFERED) {
-        return Err(Error::unsupported("access control lists are not offered"));
+    if OFFERED.iter().any(|space| name.starts_with(space)) {
+        return Ok(());
     }
-    Ok(())
+    let name = String::from_utf8_lossy(name);
+    Err(Error::unsupported(format!("the attribute {name} is in none of the namespaces user, trusted and security")))
 }
 
 impl Vfs {

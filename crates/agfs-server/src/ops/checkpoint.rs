@@ -2,12 +2,13 @@
 
 use super::dedup::{self, Answer};
 use crate::engine::{Engine, SpaceCell};
+use crate::model::txn::Origin;
 use crate::model::{keys, record};
 use crate::store::{Batch, Step};
 use agfs_core::error::{Error, Result};
-use agfs_core::id::{CheckpointId, OpId};
+use agfs_core::id::{CheckpointId, OpId, SpaceId};
 use agfs_core::op::Author;
-use agfs_core::space::{Cause, Checkpoint, check_checkpoint_name};
+use agfs_core::space::{Cause, Checkpoint, Point, check_checkpoint_name};
 use agfs_proto::v1;
 
 /// What a new checkpoint is to be.
@@ -114,6 +115,29 @@ impl Engine {
         self.keep_checkpoint(&mut batch, op_id, &checkpoint);
         self.meta.write(batch)?;
         Ok(checkpoint)
+    }
+
+    /// Names the state that a rollback leaves, in the batch that carries the rollback out.
+    pub(super) fn keep_before_rollback(
+        &self,
+        batch: &mut Batch,
+        at: Point,
+        origin: &Origin,
+        space: SpaceId,
+    ) -> Result<()> {
+        let checkpoint = Checkpoint {
+            id: CheckpointId(self.alloc.next("checkpoint")?),
+            space,
+            name: String::new(),
+            at,
+            cause: Cause::BeforeRollback,
+            author: origin.author.clone(),
+            note: format!("before {}", origin.op_id),
+            pinned: false,
+            created: origin.time,
+        };
+        self.put_checkpoint(batch, &checkpoint);
+        Ok(())
     }
 
     fn put_checkpoint(&self, batch: &mut Batch, checkpoint: &Checkpoint) {

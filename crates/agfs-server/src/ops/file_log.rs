@@ -100,8 +100,17 @@ impl Walker<'_> {
                 gone = !versions.is_empty();
                 return Ok(false);
             };
+            let saved_once = node.version_no <= 1;
             versions.push((seq, node));
             let Some(log) = self.log_record(seq)? else { return Ok(true) };
+            // A save that moves the old file away to a backup, or deletes it, and then renames the new one to the free
+            // name: the history is that of the name. A file with a history of its own keeps that.
+            if saved_once && came_by_rename(&log, cursor.id, &place) {
+                next = self.earlier_holder(&place, Seq(seq.0.saturating_sub(1)))?;
+                if next.is_some() {
+                    return Ok(false);
+                }
+            }
             Ok(match step_back(&log, cursor.id, &mut place) {
                 ControlFlow::Continue(()) => true,
                 ControlFlow::Break(Back::Replaced(id)) => {
@@ -219,6 +228,15 @@ enum Back {
     Replaced(FileId),
     /// Nothing: it was made there.
     Began,
+}
+
+/// Whether a node came to a place by a rename onto a free name.
+fn came_by_rename(log: &LogRecord, id: FileId, place: &Link) -> bool {
+    let event = &log.event;
+    event.kind == EventKind::Rename
+        && event.file_id == id
+        && event.link.as_ref() == Some(place)
+        && event.replaced.is_none()
 }
 
 /// Follows one event of `id` backwards. `place` becomes where the node was before it.

@@ -6,7 +6,7 @@ use crate::store::Step;
 use agfs_core::error::{Error, Result};
 use agfs_core::id::{CheckpointId, Seq};
 use agfs_core::reference::{self, Ref};
-use agfs_core::space::{Checkpoint, Point};
+use agfs_core::space::{Cause, Checkpoint, Point};
 use agfs_core::time::Timestamp;
 use agfs_core::timeline::Lineage;
 use agfs_proto::v1;
@@ -74,11 +74,14 @@ impl Engine {
         let (start, end) = keys::checkpoints(cell.id);
         let (mut left, mut found) = (n, None);
         self.meta.scan(&start, &end, &mut |_, value| {
-            left = left.saturating_sub(1);
+            let checkpoint: Checkpoint = record::decode::<v1::Checkpoint, _>(value, "checkpoint")?;
+            // What a rollback keeps of the state it leaves is found by its id and by `undo`; whoever says "the last
+            // checkpoint" means one that was asked for.
+            left = left.saturating_sub(u32::from(checkpoint.cause != Cause::BeforeRollback));
             if left > 0 {
                 return Ok(Step::Next);
             }
-            found = Some(record::decode::<v1::Checkpoint, _>(value, "checkpoint")?);
+            found = Some(checkpoint);
             Ok(Step::Stop)
         })?;
         Ok(found)

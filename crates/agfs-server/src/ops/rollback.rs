@@ -155,6 +155,9 @@ impl Engine {
         batch.put(keys::head_since(cell.id, seq), record::encode_number(timeline.id.0));
         batch.put(keys::space(cell.id), record::encode::<v1::Space>(&space));
         put_event(&mut batch, after, &origin, step.kind);
+        if step.kind == EventKind::Rollback {
+            self.keep_before_rollback(&mut batch, before, &origin, cell.id)?;
+        }
         if let Some(marked) = &step.marks {
             marked.put(&mut batch, cell);
         }

@@ -49,6 +49,19 @@ fn joined_across_renames_and_deletions() {
 }
 
 #[test]
+fn joined_across_saves_that_keep_a_backup() {
+    let farm = Farm::memory();
+    let work = farm.space("s");
+    work.write("/f", "1");
+    work.write("/f", "22");
+    work.rename("/f", "/f.bak");
+    work.write("/tmp", "333");
+    work.rename("/tmp", "/f");
+    assert_eq!(versions(&work, "/f"), [(3, 3, "/f".into()), (2, 2, "/f".into()), (1, 1, "/f".into())]);
+    assert_eq!(versions(&work, "/f.bak").iter().map(|v| v.1).collect::<Vec<_>>(), [2, 1]);
+}
+
+#[test]
 fn attributes_make_no_version_and_an_empty_file_is_one() {
     let farm = Farm::memory();
     let work = farm.space("s");
