@@ -30,6 +30,8 @@ mod life;
 mod node;
 #[path = "mount/python.rs"]
 mod python;
+#[path = "mount/requests.rs"]
+mod requests;
 #[path = "mount/rollback.rs"]
 mod rollback;
 #[path = "mount/two_mounts.rs"]

@@ -34,7 +34,7 @@ fn exit_codes_say_what_kind_of_failure_it_was() {
     }
     assert!(!is_mounted(std::path::Path::new(m)));
     assert_ne!(farm.cli_any(["space", "create", &space]).code(), 0, "a name that is taken");
-    farm.fails(["undo", &space], 6);
+    farm.fails(["undo", &space], 5);
 }
 
 #[test]

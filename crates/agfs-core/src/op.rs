@@ -1,7 +1,7 @@
 //! Operations: what a client asks to be changed. What they do to a tree is in `apply`.
 
 use crate::attr::AttrChange;
-use crate::id::{FileId, MountId, OpId};
+use crate::id::{ChunkHash, FileId, MountId, OpId};
 use crate::manifest::{Extent, Splice};
 use crate::name::Name;
 use crate::node::NodeKind;
@@ -69,10 +69,10 @@ pub enum XattrMode {
 pub enum ContentEdit {
     /// The whole file, as extents.
     Whole(Vec<Extent>),
-    /// Splices of the version `base`, then a size in bytes. Fails with `Conflict` when the file has another version by now.
+    /// Splices of the content `base`, then a size in bytes. Fails with `Conflict` when the file has another content by now.
     Splices {
-        /// The `version_no` that the splices are made for.
-        base: u64,
+        /// The hash of the content that the splices are made for. Not its number: after a rollback numbers come again.
+        base: ChunkHash,
         /// In order.
         splices: Vec<Splice>,
         /// The size after them.

@@ -42,6 +42,7 @@ pub struct Listener {
     /// Which mount.
     pub mount: Mount,
     queue: mpsc::Sender<Message>,
+    cut: watch::Sender<bool>,
     acked: watch::Sender<Seq>,
     pending: AtomicU64,
 }
@@ -67,11 +68,24 @@ impl Listener {
         });
     }
 
+    /// Ends the mount's stream: it must start afresh before it shows anything again.
+    fn cut_off(&self) {
+        self.cut.send_replace(true);
+    }
+
+    /// Returns when the mount is cut off.
+    pub async fn cut(&self) {
+        let mut cut = self.cut.subscribe();
+        // The sender lives as long as this value, so waiting cannot fail.
+        let _ = cut.wait_for(|cut| *cut).await;
+    }
+
     /// Waits until the mount has taken note of `seq`, is gone, or its lease ran out. Returns whether it took note or is gone.
     async fn caught_up(&self, seq: Seq) -> bool {
         let mut acked = self.acked.subscribe();
         tokio::select! {
             _ = self.queue.closed() => true,
+            () = self.cut() => true,
             done = tokio::time::timeout(LEASE, acked.wait_for(|a| *a >= seq)) => done.is_ok(),
         }
     }
@@ -87,16 +101,24 @@ impl Hub {
     pub fn attach(&self, mount: Mount) -> (Arc<Listener>, mpsc::Receiver<Message>) {
         let (queue, messages) = mpsc::channel(MAX_QUEUE);
         let acked = watch::Sender::new(mount.seen);
-        let listener = Arc::new(Listener { mount, queue, acked, pending: AtomicU64::new(0) });
+        let cut = watch::Sender::new(false);
+        let listener = Arc::new(Listener { mount, queue, cut, acked, pending: AtomicU64::new(0) });
         let mut mounts = self.mounts.lock();
         // A mount that comes back takes its own place.
-        mounts.retain(|l| l.mount.id != listener.mount.id);
+        mounts.retain(|l| {
+            let other = l.mount.id != listener.mount.id;
+            if !other {
+                l.cut_off();
+            }
+            other
+        });
         mounts.push(listener.clone());
         (listener, messages)
     }
 
     /// Takes a listener away; nobody waits for it any more.
     pub fn detach(&self, listener: &Arc<Listener>) {
+        listener.cut_off();
         self.mounts.lock().retain(|l| !Arc::ptr_eq(l, listener));
     }
 
@@ -106,6 +128,7 @@ impl Hub {
             Ok(()) => true,
             Err(_) => {
                 tracing::warn!(mount = %l.mount.id, path = %l.mount.mount_path, "the mount does not take its messages; it is cut off");
+                l.cut_off();
                 false
             }
         });
@@ -127,12 +150,13 @@ impl Hub {
             .filter(|l| l.mount.id != except && l.mount.consistency == Consistency::Cto && l.acked() < seq)
             .cloned()
             .collect();
-        for listener in waiting {
+        futures::future::join_all(waiting.into_iter().map(async |listener| {
             if !listener.caught_up(seq).await {
                 tracing::warn!(mount = %listener.mount.id, path = %listener.mount.mount_path, %seq, "the mount did not answer within its lease; it is cut off");
                 self.detach(&listener);
             }
-        }
+        }))
+        .await;
     }
 
     /// The mounts that listen now.
@@ -142,6 +166,6 @@ impl Hub {
 
     /// Cuts every mount off: the space is gone.
     pub fn clear(&self) {
-        self.mounts.lock().clear();
+        self.mounts.lock().drain(..).for_each(|l| l.cut_off());
     }
 }

@@ -30,10 +30,10 @@ pub(super) fn set_content(
     let manifest = match edit {
         ContentEdit::Whole(extents) => Manifest::new(extents.iter().copied())?,
         ContentEdit::Splices { base, splices, size } => {
-            if *base != node.version_no {
+            if *base != old.hash {
                 return Err(Error::conflict(format!(
-                    "{id} has version {} by now, the change was made to version {base}",
-                    node.version_no
+                    "{id} has the content {} by now, the change was made to {base}",
+                    old.hash
                 )));
             }
             tree.manifest(old)?.spliced(splices, *size)?

@@ -10,7 +10,7 @@ use agfs_client::EncodedChunk;
 use agfs_core::attr::AttrChange;
 use agfs_core::manifest::{Manifest, Splice};
 use agfs_core::op::{ContentEdit, Op, TimedOp};
-use agfs_core::{Error, ErrorKind, Result, Seq, Timestamp};
+use agfs_core::{ChunkHash, Error, ErrorKind, Result, Seq, Timestamp};
 use bytes::Bytes;
 use rangemap::RangeSet;
 use std::sync::Arc;
@@ -28,6 +28,8 @@ struct Capture {
     chunks: Vec<EncodedChunk>,
     /// The version that the file's base was.
     base: u64,
+    /// The hash of the file's base.
+    base_hash: ChunkHash,
     mtime: Timestamp,
     ctime: Timestamp,
     atime: Option<Timestamp>,
@@ -144,6 +146,7 @@ impl InodeData {
             edit: ContentEdit::Whole(Vec::new()),
             chunks: Vec::new(),
             base: state.base.node.version_no,
+            base_hash: state.base.node.content().map(|c| c.hash).unwrap_or_default(),
             mtime: local.mtime,
             ctime: local.ctime,
             atime: local.atime,
@@ -228,12 +231,12 @@ impl InodeData {
                 }
             }
         }
-        capture.edit = ContentEdit::Splices { base: capture.base, splices, size };
+        capture.edit = ContentEdit::Splices { base: capture.base_hash, splices, size };
         Ok(capture)
     }
 
     async fn send(&self, capture: Capture, durable: Durable) -> Result<Seq> {
-        let Capture { edit, chunks, base, mtime, ctime, atime, mode } = capture;
+        let Capture { edit, chunks, base, base_hash: _, mtime, ctime, atime, mode } = capture;
         let made = match &edit {
             ContentEdit::Whole(extents) => Manifest::new(extents.iter().copied()).ok().map(|m| m.content_hash()),
             ContentEdit::Splices { .. } => None,

@@ -217,7 +217,11 @@ impl MountHandle {
             if !failed.is_empty() {
                 return Err(self.pending(failed, String::new()));
             }
-            self.vfs.world().sync().await.map_err(|e| self.pending(Vec::new(), e.message().to_owned()))
+            match self.vfs.world().sync().await {
+                // The space was deleted: there is nothing that could be made durable.
+                Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
+                other => other.map_err(|e| self.pending(Vec::new(), e.message().to_owned())),
+            }
         };
         match tokio::time::timeout(timeout, work).await {
             Ok(result) => result,

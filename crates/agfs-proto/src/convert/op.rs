@@ -4,7 +4,7 @@ use super::{FromWire, ToWire, all, file_id, name, required, time};
 use crate::v1;
 use agfs_core::attr::AttrChange;
 use agfs_core::error::{Error, Result};
-use agfs_core::id::MountId;
+use agfs_core::id::{ChunkHash, MountId};
 use agfs_core::manifest::{Extent, Splice};
 use agfs_core::op::{Author, ContentEdit, NewNode, Op, RenameMode, TimedOp, XattrMode};
 
@@ -72,7 +72,9 @@ impl FromWire<v1::ContentEdit> for ContentEdit {
     fn from_wire(w: v1::ContentEdit) -> Result<Self> {
         Ok(match w.base {
             None => ContentEdit::Whole(all::<_, Extent>(w.extents)?),
-            Some(base) => ContentEdit::Splices { base, splices: all(w.splices)?, size: w.size },
+            Some(base) => {
+                ContentEdit::Splices { base: ChunkHash::from_slice(&base)?, splices: all(w.splices)?, size: w.size }
+            }
         })
     }
 }
@@ -85,7 +87,7 @@ impl ToWire<v1::ContentEdit> for ContentEdit {
                 v1::ContentEdit { base: None, splices: Vec::new(), size: 0, extents: extents(list) }
             }
             ContentEdit::Splices { base, splices, size } => v1::ContentEdit {
-                base: Some(*base),
+                base: Some(base.0.to_vec()),
                 splices: splices
                     .iter()
                     .map(|s| v1::Splice { offset: s.offset, len: s.len, with: extents(&s.with) })

@@ -93,6 +93,11 @@ impl Service {
         }
         mount.author.mount = mount.id;
         let state = cell.lock();
+        // The root as of the head that the mount starts from, not as of the time when the request was checked.
+        let root = match wanted.past {
+            Some(_) => wanted.root,
+            None => View::new(self.engine.read(), &state.lineage).require(wanted.root.file_id)?,
+        };
         let head = wanted.past.unwrap_or_else(|| state.head());
         mount.seen = state.head().seq;
         let space = state.space.clone();
@@ -103,7 +108,7 @@ impl Service {
             space: Some(space.to_wire()),
             head: Some(head.to_wire()),
             resumed: wanted.seen == Some(head),
-            root: Some(wanted.root.to_wire()),
+            root: Some(root.to_wire()),
             lease_ms: LEASE.as_millis() as u32,
         };
         tracing::info!(mount = %mount.id, space = %space.name, path = %mount.mount_path, agent = %mount.author.agent, "mount attached");
@@ -122,6 +127,7 @@ async fn serve(
     let mut heard = tokio::time::Instant::now();
     loop {
         tokio::select! {
+            () = listener.cut() => return "cut off",
             message = messages.recv() => {
                 let Some(message) = message else { return "cut off" };
                 if sender.send(Ok(down(wire(&message)))).await.is_err() {

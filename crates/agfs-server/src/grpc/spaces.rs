@@ -47,8 +47,7 @@ impl Spaces for Service {
     async fn delete_space(&self, request: Request<v1::DeleteSpaceRequest>) -> Reply<v1::SpaceReply> {
         let r = request.into_inner();
         let op_id = checked::<_, OpId>(r.op_id)?;
-        let cell = self.space(&r.space)?;
-        let info = self.blocking(move |engine| engine.delete_space(&cell, op_id)).await?;
+        let info = self.blocking(move |engine| engine.delete_space(&r.space, op_id)).await?;
         self.engine.make_durable(crate::ops::Durable::Disk).await.map_err(fail)?;
         Ok(Response::new(reply(&info)))
     }

@@ -55,8 +55,8 @@ impl Allocator {
     }
 
     fn range(&self, counter: &str, count: u64, first: u64) -> Result<Range<u64>> {
-        // The lock is held across the write: two callers must not take the same block. The write is not synced; a
-        // power loss that undoes it also undoes, since the log is one, everything written with its numbers.
+        // The lock is held across the write: two callers must not take the same block. It is synced: clients keep numbers
+        // in stock, and a power loss must not lead to their being given out again.
         let mut blocks = self.blocks.lock();
         let block = match blocks.get(counter) {
             Some(block) if block.end - block.start >= count => block.clone(),
@@ -68,6 +68,7 @@ impl Allocator {
                 let mut batch = Batch::new();
                 batch.put(keys::counter(counter), record::encode_number(end));
                 self.meta.write(batch)?;
+                self.meta.sync()?;
                 start..end
             }
         };

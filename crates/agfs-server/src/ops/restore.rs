@@ -27,8 +27,8 @@ pub(super) struct Call {
     pub(super) dry_run: bool,
     pub(super) kind: EventKind,
     pub(super) subject: Option<OpId>,
-    /// The entry of the record that it changes.
-    pub(super) marks: Option<HistoryOp>,
+    /// The entries of the record that it changes.
+    pub(super) marks: Vec<HistoryOp>,
 }
 
 impl Engine {
@@ -53,7 +53,7 @@ impl Engine {
         if let Some(done) = self.answered(op_id)? {
             return HistoryResult::decode(&done.body);
         }
-        let call = Call { op_id, author, dry_run, kind: EventKind::Restore, subject: None, marks: None };
+        let call = Call { op_id, author, dry_run, kind: EventKind::Restore, subject: None, marks: Vec::new() };
         self.restore_locked(cell, &mut state, point, paths, call)
     }
 
@@ -90,7 +90,7 @@ impl Engine {
         }
         let mut finished = self.finish(txn, state)?;
         result.seq = finished.last;
-        if let Some(marked) = &call.marks {
+        for marked in &call.marks {
             marked.put(&mut finished.batch, cell);
         }
         if changed > 0 {

@@ -22,8 +22,8 @@ use std::sync::Arc;
 pub(super) struct Move {
     pub(super) kind: EventKind,
     pub(super) subject: Option<OpId>,
-    /// The entry of the record that it changes.
-    pub(super) marks: Option<HistoryOp>,
+    /// The entries of the record that it changes.
+    pub(super) marks: Vec<HistoryOp>,
     pub(super) set_aside: u64,
 }
 
@@ -43,7 +43,7 @@ impl Engine {
             return HistoryResult::decode(&done.body);
         }
         let set_aside = self.changes_between(target, state.head())?;
-        let step = Move { kind: EventKind::Rollback, subject: None, marks: None, set_aside };
+        let step = Move { kind: EventKind::Rollback, subject: None, marks: Vec::new(), set_aside };
         self.move_head(cell, &mut state, target, op_id, author, step, dry_run)
     }
 
@@ -66,11 +66,11 @@ impl Engine {
         let marked = HistoryOp { undone: true, ..entry.clone() };
         if entry.kind == EventKind::Restore && state.head() != entry.after {
             let call =
-                super::restore::Call { op_id, author, dry_run, kind: EventKind::Undo, subject, marks: Some(marked) };
+                super::restore::Call { op_id, author, dry_run, kind: EventKind::Undo, subject, marks: vec![marked] };
             return self.restore_locked(cell, &mut state, entry.before, &entry.paths, call);
         }
         let set_aside = self.changes_between(entry.after, state.head())?;
-        let step = Move { kind: EventKind::Undo, subject, marks: Some(marked), set_aside };
+        let step = Move { kind: EventKind::Undo, subject, marks: vec![marked], set_aside };
         self.move_head(cell, &mut state, entry.before, op_id, author, step, dry_run)
     }
 
@@ -89,18 +89,17 @@ impl Engine {
         }
         let undo = self.redo_subject(cell, named)?;
         let subject = undo.subject;
-        let target = undo.before;
-        let set_aside = self.changes_between(undo.after, state.head())?;
-        let marks = Some(HistoryOp { undone: true, ..undo });
         let again = subject.map(|s| self.history_op(cell, s)).transpose()?.flatten();
-        let step = Move { kind: EventKind::Redo, subject, marks, set_aside };
-        let result = self.move_head(cell, &mut state, target, op_id, author, step, dry_run)?;
-        if let Some(again) = again.filter(|_| !dry_run) {
-            let mut batch = Batch::new();
-            HistoryOp { undone: false, ..again }.put(&mut batch, cell);
-            self.meta.write(batch)?;
+        let mut marks = vec![HistoryOp { undone: true, ..undo.clone() }];
+        marks.extend(again.clone().map(|op| HistoryOp { undone: false, ..op }));
+        if let Some(restore) = again.filter(|op| op.kind == EventKind::Restore && state.head() != undo.after) {
+            // Something else was changed since: only the paths of the restore go forward again.
+            let call = super::restore::Call { op_id, author, dry_run, kind: EventKind::Redo, subject, marks };
+            return self.restore_locked(cell, &mut state, restore.after, &restore.paths, call);
         }
-        Ok(result)
+        let set_aside = self.changes_between(undo.after, state.head())?;
+        let step = Move { kind: EventKind::Redo, subject, marks, set_aside };
+        self.move_head(cell, &mut state, undo.before, op_id, author, step, dry_run)
     }
 
     /// How many changes lie between a point and a later one that may be on another branch. The first seq of a timeline,
@@ -158,7 +157,7 @@ impl Engine {
         if step.kind == EventKind::Rollback {
             self.keep_before_rollback(&mut batch, before, &origin, cell.id)?;
         }
-        if let Some(marked) = &step.marks {
+        for marked in &step.marks {
             marked.put(&mut batch, cell);
         }
         let entry = HistoryOp {

@@ -13,7 +13,7 @@ use agfs_core::id::{FamilyId, FileId, OpId, Seq, SpaceId, TimelineId};
 use agfs_core::op::Author;
 use agfs_core::shadow::Rules;
 use agfs_core::space::{Point, Space, SpaceType, check_space_name};
-use agfs_core::timeline::Timeline;
+use agfs_core::timeline::{FLATTEN_AT, Timeline};
 use agfs_proto::v1;
 use std::sync::Arc;
 
@@ -105,7 +105,7 @@ impl Engine {
 
     /// Makes a space that begins as another was at `at`. Copies nothing: its timeline branches there.
     pub fn fork_space(
-        &self,
+        self: &Arc<Self>,
         source: &SpaceCell,
         at: &str,
         new_name: &str,
@@ -138,13 +138,23 @@ impl Engine {
         self.put_new_space(&mut batch, &space, &timeline, op_id, author, EventKind::Fork);
         self.meta.write(batch)?;
         let lineage = Arc::new(head_lineage(self.read(), &timeline)?);
+        if lineage.0.len() > FLATTEN_AT {
+            self.flatten_later(id, timeline.id);
+        }
         Ok(self.admit(SpaceState { space, timeline, lineage, last_time: time }).info())
     }
 
     /// Takes a space away: its name is free again, mounts of it end. Its history stays until it is collected, for the
     /// forks that stand on it.
-    pub fn delete_space(&self, cell: &SpaceCell, op_id: OpId) -> Result<SpaceInfo> {
+    pub fn delete_space(&self, name: &str, op_id: OpId) -> Result<SpaceInfo> {
         let _naming = self.naming.lock();
+        if let Some(done) = self.answered(op_id)? {
+            let gone = record::get::<v1::Space, _>(self.read(), &keys::space(done.space), "space")?;
+            let space =
+                gone.ok_or_else(|| Error::corrupt(format!("the deleted space {} has no record", done.space)))?;
+            return Ok(SpaceInfo { space, head: done.after.seq });
+        }
+        let cell = self.space(name)?;
         let state = cell.lock();
         let info = SpaceInfo { space: Space { deleted: true, ..state.space.clone() }, head: state.timeline.head };
         let mut batch = Batch::new();

@@ -52,10 +52,13 @@ fn operations_that_make_no_sense() {
         ),
         (content(ContentEdit::Whole(vec![hole(u64::MAX)])), ErrorKind::FileTooLarge),
         (content(ContentEdit::Whole(vec![hole(1 << 62), hole(1 << 62)])), ErrorKind::FileTooLarge),
-        (content(ContentEdit::Splices { base: 99, splices: vec![], size: 0 }), ErrorKind::Conflict),
+        (
+            content(ContentEdit::Splices { base: ChunkHash::of(b"another content"), splices: vec![], size: 0 }),
+            ErrorKind::Conflict,
+        ),
         (
             content(ContentEdit::Splices {
-                base: 1,
+                base: ChunkHash::of(b"x"),
                 splices: vec![Splice { offset: u64::MAX, len: u64::MAX, with: vec![] }],
                 size: 0,
             }),

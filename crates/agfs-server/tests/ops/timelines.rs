@@ -229,3 +229,90 @@ fn a_rename_shows_where_it_came_from() {
     let d = work.engine().diff(&work.cell, "c", "", &[b"/d1".to_vec()]).unwrap();
     assert_eq!((d.len(), d[0].kind, d[0].from.as_deref()), (1, DiffKind::Renamed, Some(&b"/d1/a"[..])));
 }
+
+#[test]
+fn redoing_a_restore_leaves_what_was_made_since() {
+    let farm = Farm::memory();
+    let work = farm.space("s");
+    fill(&work);
+    work.checkpoint("c");
+    work.write("/top", "changed");
+    work.restore("c", &["/top"]).unwrap();
+    work.undo().unwrap();
+    work.write("/unrelated", "since the undo");
+    work.redo().unwrap();
+    assert_eq!(work.text(&work.node("/top").unwrap()), "5");
+    assert!(work.node("/unrelated").is_ok());
+}
+
+#[test]
+fn splices_for_a_content_of_another_branch_are_refused() {
+    use agfs_core::manifest::{Extent, Splice};
+    use agfs_core::op::ContentEdit;
+    let farm = Farm::memory();
+    let work = farm.space("s");
+    let id = work.create("/f", NewNode::File);
+    work.set(id, "first");
+    work.checkpoint("c");
+    work.set(id, "left behind");
+    let old = work.node("/f").unwrap().content().unwrap().hash;
+    work.rollback("c");
+    work.set(id, "the other second version");
+    let edit = ContentEdit::Splices {
+        base: old,
+        splices: vec![Splice { offset: 0, len: 1, with: vec![Extent::hole(1)] }],
+        size: 9,
+    };
+    let op = Op::SetContent { file_id: id, edit, mtime: work.engine().clock.now(), mode: None };
+    assert_eq!(work.apply(vec![op]).map_err(|e| e.kind()), Err(ErrorKind::Conflict));
+}
+
+#[test]
+fn forks_of_forks_are_flattened_too() {
+    let farm = Farm::memory();
+    let mut work = farm.space("s0");
+    fill(&work);
+    let mut wants = vec![work.picture("")];
+    for n in 1..20 {
+        farm.engine.fork_space(&work.cell, "", &format!("s{n}"), farm.op(), Default::default()).unwrap();
+        work = farm.work(&format!("s{n}"));
+        work.write("/d2/c", &format!("in fork {n}"));
+        wants.push(work.picture(""));
+    }
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while work.cell.lock().lineage.0.len() > agfs_core::timeline::FLATTEN_AT {
+        assert!(std::time::Instant::now() < deadline, "not flattened");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    for (n, want) in wants.iter().enumerate() {
+        assert_eq!(&farm.work(&format!("s{n}")).picture(""), want, "fork {n}");
+    }
+}
+
+#[test]
+fn a_rollback_keeps_the_state_before_it_as_a_checkpoint() {
+    let farm = Farm::memory();
+    let work = farm.space("s");
+    fill(&work);
+    work.checkpoint("c");
+    wreck(&work);
+    let before = work.picture("");
+    work.rollback("@-1");
+    let kept = work.engine().list_checkpoints(&work.cell).unwrap().remove(0);
+    assert_eq!(kept.cause, agfs_core::space::Cause::BeforeRollback);
+    assert_eq!(work.picture(&kept.id.to_string()), before);
+    assert_eq!(work.engine().checkpoint(&work.cell, "@-1").unwrap().name, "c", "the last that was asked for");
+}
+
+#[test]
+fn a_deleted_space_is_gone_and_its_deletion_is_answered_again() {
+    let farm = Farm::memory();
+    let work = farm.space("s");
+    let op = farm.op();
+    let gone = farm.engine.delete_space("s", op).unwrap();
+    assert_eq!(farm.engine.delete_space("s", op).unwrap(), gone);
+    assert_eq!(farm.engine.delete_space("s", farm.op()).map_err(|e| e.kind()), Err(ErrorKind::NotFound));
+    assert!(farm.engine.space("s").is_err());
+    farm.space("s");
+    assert_ne!(farm.engine.space("s").unwrap().id, work.cell.id, "the name is free again");
+}
