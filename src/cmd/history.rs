@@ -92,6 +92,11 @@ async fn take_back(ctx: &mut Context, args: Undo, direction: Direction) -> Resul
         true => format!("{subject} would be {past}"),
         false => format!("{subject} {past} ({}); {space} is at {}", result.op, result.seq),
     };
+    let line = match (result.set_aside, direction) {
+        (0, _) => line,
+        (n, Direction::Undo) => format!("{line}; {} made since set aside (`agfs redo` brings them back)", changes(n)),
+        (n, Direction::Redo) => format!("{line}; {} made since set aside (they stay in history)", changes(n)),
+    };
     done(ctx, &result, dry_run, &line)
 }
 

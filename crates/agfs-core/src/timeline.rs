@@ -27,8 +27,8 @@ pub struct Timeline {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lineage(pub Vec<Point>);
 
-/// The longest lineage, in timelines, before a timeline is flattened in the background.
-pub const FLATTEN_AT: usize = 8;
+/// The longest lineage, in timelines, before one in its middle is flattened in the background.
+pub const FLATTEN_AT: usize = 16;
 
 impl Lineage {
     /// The point itself.

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// How many operations a batch has.
 const BATCH: usize = 500;
 /// How often each call is made; the median is shown.
-const ROUNDS: usize = 101;
+const ROUNDS: usize = 31;
 
 struct Bench {
     engine: Arc<Engine>,

@@ -17,6 +17,7 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// The server's state.
 pub struct Engine {
@@ -32,6 +33,8 @@ pub struct Engine {
     names: RwLock<BTreeMap<String, SpaceId>>,
     /// Held while spaces are created or renamed, so that a name is taken once. Taken before any space's own lock.
     pub naming: Mutex<()>,
+    /// Whether a timeline is being flattened.
+    pub flattening: AtomicBool,
 }
 
 /// A space that is open: its head under a lock, and who listens to it.
@@ -118,6 +121,7 @@ impl Engine {
             spaces: RwLock::default(),
             names: RwLock::default(),
             naming: Mutex::new(()),
+            flattening: AtomicBool::new(false),
         };
         for space in found.into_iter().filter(|s| !s.deleted) {
             engine.admit(SpaceState::load(engine.read(), space)?);

@@ -101,6 +101,7 @@ impl MountSession {
     pub async fn apply(&self, ops: Vec<TimedOp>, chunks: Vec<EncodedChunk>, durable: Durable) -> Result<Seq> {
         let shared = &self.shared;
         shared.alive()?;
+        shared.wait_connected().await?;
         let flight = InFlight::begin(shared, shared.conn.next_op_id());
         let (space, author) = {
             let mount = shared.mount.lock();

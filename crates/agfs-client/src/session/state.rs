@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -34,6 +35,8 @@ pub(super) struct Shared {
     pub pending: Arc<AtomicU64>,
     /// Operations of this session whose callers still wait.
     pub in_flight: Mutex<FxHashSet<OpId>>,
+    /// When the stream was lost, while it is.
+    pub lost: Mutex<Option<Instant>>,
     pub stop: CancellationToken,
 }
 
@@ -53,6 +56,7 @@ impl Shared {
             state: watch::Sender::new(State { head: welcome.head, up: false, ended: None }),
             pending,
             in_flight: Mutex::new(FxHashSet::default()),
+            lost: Mutex::new(None),
             stop: CancellationToken::new(),
         }
     }
@@ -83,10 +87,14 @@ impl Shared {
 
     /// Waits, for the connection's patience, until the state is as wanted; `None` when that time is over.
     async fn wait(&self, wanted: impl FnMut(&State) -> bool) -> Result<Option<()>> {
-        let mut wanted = wanted;
+        self.wait_for(self.conn.io_timeout(), wanted).await
+    }
+
+    /// As `wait`, for this long.
+    async fn wait_for(&self, patience: Duration, mut wanted: impl FnMut(&State) -> bool) -> Result<Option<()>> {
         let mut state = self.state.subscribe();
         let waited = state.wait_for(|s| s.ended.is_some() || wanted(s));
-        match tokio::time::timeout(self.conn.io_timeout(), waited).await {
+        match tokio::time::timeout(patience, waited).await {
             Err(_) => Ok(None),
             Ok(Ok(state)) => match &state.ended {
                 Some(error) => Err(error.clone()),
@@ -107,8 +115,11 @@ impl Shared {
         })
     }
 
+    /// Waits until the stream is up. The connection's patience counts from the loss of the stream and not from the call:
+    /// callers that come one after another during a long outage do not each wait for the whole of it.
     pub async fn wait_connected(&self) -> Result<()> {
-        self.wait(|s| s.up).await?.ok_or_else(|| {
+        let gone = self.lost.lock().map_or(Duration::ZERO, |lost| lost.elapsed());
+        self.wait_for(self.conn.io_timeout().saturating_sub(gone), |s| s.up).await?.ok_or_else(|| {
             Error::unavailable(format!(
                 "this mount has had no connection to the server at {} for {} s",
                 self.conn.server(),

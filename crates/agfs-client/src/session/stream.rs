@@ -197,6 +197,7 @@ fn lose(shared: &Shared, lost: &Failure) {
     let was_up = shared.state.borrow().up;
     shared.state.send_modify(|state| state.up = false);
     if was_up {
+        *shared.lost.lock() = Some(std::time::Instant::now());
         tracing::warn!(error = %lost.error, server = shared.conn.server(), "the stream of changes is lost");
         shared.sink.connected(false);
     }
@@ -252,6 +253,7 @@ async fn follow(shared: &Shared, link: &mut Link, resumable: &mut bool) -> Failu
         let state = shared.state.borrow().clone();
         if !state.up && state.head.seq >= link.target {
             shared.sink.connected(true);
+            *shared.lost.lock() = None;
             shared.state.send_modify(|state| state.up = true);
         } else if !state.up && progress.elapsed() > link.silence {
             *resumable = false;

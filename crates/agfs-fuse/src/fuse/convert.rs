@@ -87,11 +87,15 @@ fn system_time(time: Timestamp) -> SystemTime {
     exact.unwrap_or(UNIX_EPOCH)
 }
 
+/// The time that a program gave. fuser 0.18 makes a time before 1970, which the kernel gives as negative seconds and
+/// nanoseconds to add to them, by subtracting both: here the nanoseconds are added again.
 fn timestamp(time: SystemTime) -> Timestamp {
-    let clamp = |d: Duration| i64::try_from(d.as_nanos()).unwrap_or(i64::MAX);
     match time.duration_since(UNIX_EPOCH) {
-        Ok(after) => Timestamp(clamp(after)),
-        Err(before) => Timestamp(-clamp(before.duration())),
+        Ok(after) => Timestamp(i64::try_from(after.as_nanos()).unwrap_or(i64::MAX)),
+        Err(before) => {
+            let d = before.duration();
+            Timestamp::from_parts(i64::try_from(d.as_secs()).map_or(i64::MIN, |s| -s), d.subsec_nanos())
+        }
     }
 }
 
@@ -125,9 +129,13 @@ mod tests {
 
     #[test]
     fn times_go_both_ways() {
-        for ns in [0, 1, -1, 1_700_000_000_123_456_789, -5_000_000_001] {
+        for ns in [0, 1, 1_700_000_000_123_456_789, -5_000_000_000] {
             assert_eq!(timestamp(system_time(Timestamp(ns))), Timestamp(ns));
         }
+        // As fuser hands on what the kernel gives as (-2 s, 250,000,000 ns): 1.75 s before 1970.
+        let given = UNIX_EPOCH - Duration::new(2, 250_000_000);
+        assert_eq!(timestamp(given), Timestamp(-1_750_000_000));
+        assert_eq!(UNIX_EPOCH.duration_since(system_time(Timestamp(-1))).map(|d| d.as_nanos()), Ok(1));
     }
 
     #[test]

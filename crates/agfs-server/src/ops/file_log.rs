@@ -46,27 +46,39 @@ struct Cursor {
     until: Seq,
 }
 
+/// An empty content that the same author replaced within this time, in nanoseconds, is no version of its own.
+const PASSING: i64 = 1_000_000_000;
+
 /// The most steps back that are followed: a guard against damaged records.
 const MAX_HOPS: usize = 100_000;
 
 impl Engine {
-    /// The versions of the file at `path` as of `at`, newest first. Fails with `NotFound`, and with `IsADirectory`.
+    /// The versions of the file at `path` as of `at`, newest first; when nothing is there, of what was there last. Fails
+    /// with `NotFound` when nothing ever was, and with `IsADirectory`.
     pub fn file_log(&self, cell: &SpaceCell, at: &str, path: &[u8]) -> Result<Vec<FileVersion>> {
         let names = agfs_core::path::parse(path)?;
         let (point, lineage) = self.at(cell, at)?;
-        let node = paths::resolve(View::new(self.read(), &lineage), &names)?;
-        if node.kind().is_dir() {
-            return Err(Error::is_a_directory(format!(
-                "{} is a directory; versions are of files",
-                String::from_utf8_lossy(path)
-            )));
-        }
-        let parent = paths::walk(View::new(self.read(), &lineage), FileId::ROOT, &names)?;
-        let parent = parent.iter().rev().nth(1).map(|n| n.file_id);
-        let (Some(parent), Some(name)) = (parent, names.last()) else { return Ok(Vec::new()) };
-        let place = Link { parent, name: name.clone() };
+        let way = paths::walk(View::new(self.read(), &lineage), FileId::ROOT, &names)?;
+        let Some(name) = names.last() else {
+            return Err(Error::is_a_directory("/ is a directory; versions are of files"));
+        };
+        // The directory of the path must be there; the file itself may be gone.
+        let Some(parent) = way.get(names.len() - 1).filter(|dir| dir.kind().is_dir()) else {
+            return Err(paths::missing(&names, way.last(), way.len().saturating_sub(1)));
+        };
+        let place = Link { parent: parent.file_id, name: name.clone() };
         let mut walker = Walker { engine: self, point, out: Vec::new() };
-        let mut next = Some(Cursor { id: node.file_id, place, until: point.seq });
+        let mut next = match way.get(names.len()) {
+            Some(node) if node.kind().is_dir() => {
+                let path = String::from_utf8_lossy(path);
+                return Err(Error::is_a_directory(format!("{path} is a directory; versions are of files")));
+            }
+            Some(node) => Some(Cursor { id: node.file_id, place, until: point.seq }),
+            None => walker.earlier_holder(&place, point.seq)?,
+        };
+        if next.is_none() {
+            return Err(paths::missing(&names, way.last(), way.len().saturating_sub(1)));
+        }
         for _ in 0..MAX_HOPS {
             let Some(cursor) = next else { break };
             next = walker.node(cursor)?;
@@ -145,6 +157,16 @@ impl Walker<'_> {
                 continue;
             }
             let Some(log) = self.log_record(*seq)? else { continue };
+            // `echo text > file` closes the emptied file once before it writes: the shell moves the descriptor. That
+            // emptiness is no version that anybody made.
+            let soon = |newer: &FileVersion| {
+                newer.file_id == node.file_id
+                    && newer.author == log.author
+                    && newer.time.0.saturating_sub(log.time.0) < PASSING
+            };
+            if node.size() == 0 && node.version_no > 0 && self.out.last().is_some_and(soon) {
+                continue;
+            }
             let content = node.content().cloned().unwrap_or_else(Content::empty);
             let lineage = self.lineage(*seq)?;
             let view = View::new(self.engine.read(), &lineage);

@@ -3,38 +3,55 @@
 //! Runs in the background and without the space's lock: what lies at or before a branch point never changes. The copies
 //! keep their seqs; the mark that they are complete is written last, so that an interrupted run is simply done again.
 
-use crate::engine::Engine;
+use crate::engine::{Engine, head_lineage};
 use crate::model::{keys, record, timelines};
 use crate::store::{Batch, Step};
 use agfs_core::error::{Error, Result};
-use agfs_core::id::{SpaceId, TimelineId};
+use agfs_core::id::TimelineId;
 use agfs_core::space::Point;
-use agfs_core::timeline::Timeline;
+use agfs_core::timeline::{FLATTEN_AT, Lineage, Timeline};
 use agfs_proto::v1;
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// How many bytes of copies are written at once.
 const BATCH_BYTES: usize = 1 << 20;
 
 impl Engine {
-    /// Flattens a timeline on a thread of its own; a failure is logged and costs only speed.
-    pub(super) fn flatten_later(self: &Arc<Self>, space: SpaceId, timeline: TimelineId) {
+    /// Shortens a long lineage: flattens the timeline in its middle, on a thread of its own. In the middle and not at the
+    /// tip, so that the copies serve everything that branches off below, forks and later rollbacks alike, and a tree is
+    /// copied once for several levels. One runs at a time; a lineage that stays long asks again when it grows. A failure
+    /// is logged and costs only speed.
+    pub(super) fn shorten_later(self: &Arc<Self>, lineage: &Lineage) {
+        if lineage.0.len() <= FLATTEN_AT || self.flattening.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let Some(timeline) = lineage.0.get(lineage.0.len() / 2).map(|p| p.timeline) else { return };
         let engine = Arc::clone(self);
-        let run = move || match engine.flatten(timeline) {
-            Ok(copied) => {
-                tracing::info!(%space, %timeline, copied, "flattened");
-                if let Ok(cell) = engine.space(&space.to_string())
-                    && let Err(error) = engine.adopt_flat(&cell, timeline)
-                {
-                    tracing::warn!(%space, %timeline, %error, "the flattened timeline was not taken over");
-                }
+        let run = move || {
+            match engine.flatten(timeline).and_then(|copied| engine.adopt_flat(timeline).map(|()| copied)) {
+                Ok(copied) => tracing::info!(%timeline, copied, "flattened"),
+                Err(error) => tracing::warn!(%timeline, %error, "flattening failed"),
             }
-            Err(error) => tracing::warn!(%space, %timeline, %error, "flattening failed"),
+            engine.flattening.store(false, Ordering::Release);
         };
         if let Err(error) = std::thread::Builder::new().name("flatten".into()).spawn(run) {
-            tracing::warn!(%space, %timeline, %error, "flattening could not start");
+            tracing::warn!(%timeline, %error, "flattening could not start");
+            self.flattening.store(false, Ordering::Release);
         }
+    }
+
+    /// Makes the heads that are read through a timeline stop at it, now that it is flat.
+    fn adopt_flat(&self, id: TimelineId) -> Result<()> {
+        for cell in self.all_spaces() {
+            let mut state = cell.lock();
+            if state.lineage.0.iter().any(|p| p.timeline == id) {
+                state.timeline.flat |= state.timeline.id == id;
+                state.lineage = Arc::new(head_lineage(self.read(), &state.timeline)?);
+            }
+        }
+        Ok(())
     }
 
     /// Copies what `id` shows from its ancestors into it and marks it flat. Returns how many records were copied.

@@ -2,7 +2,7 @@
 
 use super::dedup::{self, Answer};
 use super::history::{HistoryOp, HistoryResult};
-use crate::engine::{Engine, SpaceCell, SpaceState, head_lineage};
+use crate::engine::{Engine, SpaceCell, SpaceState};
 use crate::hub::Message;
 use crate::model::txn::Origin;
 use crate::model::{keys, record, timelines};
@@ -13,7 +13,7 @@ use agfs_core::id::{FileId, OpId, TimelineId};
 use agfs_core::node::NodeKind;
 use agfs_core::op::Author;
 use agfs_core::space::{Point, Space};
-use agfs_core::timeline::{FLATTEN_AT, Timeline};
+use agfs_core::timeline::Timeline;
 use agfs_proto::v1;
 use std::sync::Arc;
 
@@ -175,9 +175,7 @@ impl Engine {
         let staged = Staged { engine: self, timeline };
         let lineage = staged.lineage()?;
         self.meta.write(batch)?;
-        if lineage.0.len() > FLATTEN_AT {
-            self.flatten_later(cell.id, timeline.id);
-        }
+        self.shorten_later(&lineage);
         state.space = space;
         state.timeline = timeline;
         state.lineage = Arc::new(lineage);
@@ -222,16 +220,4 @@ pub(super) fn put_event(batch: &mut Batch, at: Point, origin: &Origin, kind: Eve
     };
     let log = LogRecord { seq: at.seq, time: origin.time, op_id: origin.op_id, author: origin.author.clone(), event };
     batch.put(keys::log(at.timeline, at.seq), record::encode::<v1::LogRecord>(&log));
-}
-
-impl Engine {
-    /// Takes over a flattened timeline into the open head, if it still is the head.
-    pub(super) fn adopt_flat(&self, cell: &SpaceCell, id: TimelineId) -> Result<()> {
-        let mut state = cell.lock();
-        if state.timeline.id == id {
-            state.timeline.flat = true;
-            state.lineage = Arc::new(head_lineage(self.read(), &state.timeline)?);
-        }
-        Ok(())
-    }
 }

@@ -13,7 +13,7 @@ use agfs_core::id::{FamilyId, FileId, OpId, Seq, SpaceId, TimelineId};
 use agfs_core::op::Author;
 use agfs_core::shadow::Rules;
 use agfs_core::space::{Point, Space, SpaceType, check_space_name};
-use agfs_core::timeline::{FLATTEN_AT, Timeline};
+use agfs_core::timeline::Timeline;
 use agfs_proto::v1;
 use std::sync::Arc;
 
@@ -138,14 +138,12 @@ impl Engine {
         self.put_new_space(&mut batch, &space, &timeline, op_id, author, EventKind::Fork);
         self.meta.write(batch)?;
         let lineage = Arc::new(head_lineage(self.read(), &timeline)?);
-        if lineage.0.len() > FLATTEN_AT {
-            self.flatten_later(id, timeline.id);
-        }
+        self.shorten_later(&lineage);
         Ok(self.admit(SpaceState { space, timeline, lineage, last_time: time }).info())
     }
 
-    /// Takes a space away: its name is free again, mounts of it end. Its history stays until it is collected, for the
-    /// forks that stand on it.
+    /// Takes a space away: its name is free again. Its history stays until it is collected, for the forks that stand on
+    /// it. Fails with `Refused` while it is mounted.
     pub fn delete_space(&self, name: &str, op_id: OpId) -> Result<SpaceInfo> {
         let _naming = self.naming.lock();
         if let Some(done) = self.answered(op_id)? {
@@ -156,6 +154,13 @@ impl Engine {
         }
         let cell = self.space(name)?;
         let state = cell.lock();
+        if let Some(mount) = cell.hub.mounts().first() {
+            let m = &mount.mount;
+            return Err(Error::refused(format!(
+                "the space {name:?} is mounted at {} on {}: unmount it first",
+                m.mount_path, m.host
+            )));
+        }
         let info = SpaceInfo { space: Space { deleted: true, ..state.space.clone() }, head: state.timeline.head };
         let mut batch = Batch::new();
         batch.put(keys::space(cell.id), record::encode::<v1::Space>(&info.space));

@@ -103,3 +103,31 @@ fn a_restore_is_a_version_and_a_rollback_hides_what_it_set_aside() {
     work.write("/f", "333");
     assert_eq!(versions(&work, "/f").iter().map(|v| v.1).collect::<Vec<_>>(), [3, 1]);
 }
+
+#[test]
+fn of_a_path_that_is_gone() {
+    let farm = Farm::memory();
+    let work = farm.space("s");
+    work.write("/f", "1");
+    work.write("/f", "22");
+    work.unlink("/f");
+    assert_eq!(versions(&work, "/f").iter().map(|v| v.1).collect::<Vec<_>>(), [2, 1]);
+    work.write("/a", "333");
+    work.rename("/a", "/b");
+    assert_eq!(versions(&work, "/a").iter().map(|v| v.1).collect::<Vec<_>>(), [3]);
+    let never = work.engine().file_log(&work.cell, "", b"/never");
+    assert_eq!(never.map(|_| ()).map_err(|e| e.kind()), Err(agfs_core::ErrorKind::NotFound));
+}
+
+#[test]
+fn the_emptiness_that_a_shell_makes_before_it_writes_is_no_version() {
+    let farm = Farm::memory();
+    let work = farm.space("s");
+    let id = work.create("/f", NewNode::File);
+    work.set(id, "1");
+    work.set(id, "");
+    work.set(id, "22");
+    assert_eq!(versions(&work, "/f").iter().map(|v| v.1).collect::<Vec<_>>(), [2, 1]);
+    work.set(id, "");
+    assert_eq!(versions(&work, "/f").iter().map(|v| v.1).collect::<Vec<_>>(), [0, 2, 1]);
+}
