@@ -105,7 +105,7 @@ fn times_are_exact_also_before_1970() {
     let space = farm.space();
     let m = farm.mount(&space, &[]);
     let script = r#"touch -d '1969-12-31 23:59:58.25 UTC' a; touch -d '1970-01-01 00:00:00.000000001 UTC' b
-        touch -d '1901-01-01 00:00:00.999999999 UTC' c; touch -d '2200-01-01 00:00:00.5 UTC' d
+        touch -d '1905-01-01 00:00:00.999999999 UTC' c; touch -d '2200-01-01 00:00:00.5 UTC' d
         stat -c '%n %.9Y' a b c d"#;
     let plain = farm.plain();
     let want = farm.sh(&plain, script);

@@ -121,7 +121,7 @@ impl Shared {
         let gone = self.lost.lock().map_or(Duration::ZERO, |lost| lost.elapsed());
         self.wait_for(self.conn.io_timeout().saturating_sub(gone), |s| s.up).await?.ok_or_else(|| {
             Error::unavailable(format!(
-                "this mount has had no connection to the server at {} for {} s",
+                "this mount has had no connection to the server at {} for {} s: start it again with `agfs server run`",
                 self.conn.server(),
                 self.conn.io_timeout().as_secs()
             ))
