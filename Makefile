@@ -41,7 +41,7 @@ test: ## install what the tests need and run everything, real mounts included
 	deploy/sum-tests.sh \
 	  '$(CARGO) fmt --all --check' \
 	  '$(CARGO) clippy --workspace --all-targets --release $(LOCKED) -- -D warnings' \
-	  '$(CARGO) test --workspace --release $(LOCKED) --no-fail-fast' \
+	  'deploy/small-disk.sh $(CARGO) test --workspace --release $(LOCKED) --no-fail-fast' \
 	  'deploy/system-tests.sh $(AGFS)'
 
 lint: ## formatting and clippy only
