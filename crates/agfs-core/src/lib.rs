@@ -21,6 +21,7 @@ pub mod shadow;
 pub mod space;
 pub mod time;
 pub mod timeline;
+pub mod xattr;
 
 pub use error::{Error, ErrorKind, Result, Retry};
 pub use id::{CheckpointId, ChunkHash, FamilyId, FileId, MountId, OpId, Seq, SpaceId, TimelineId};

@@ -1,12 +1,14 @@
 //! Turning what a commit captures into extents and chunks. Large contents are sent ahead in portions, so that a file of
 //! any size takes little memory.
 
+use super::local::UNIT;
 use crate::upstream::Upstream;
 use agfs_client::EncodedChunk;
 use agfs_client::chunking::{Splitter, encode};
-use agfs_core::manifest::{BLOCK, Extent, SINGLE_CHUNK};
+use agfs_core::manifest::{BLOCK, ChunkSlice, Extent, SINGLE_CHUNK};
 use agfs_core::{Error, Result};
 use bytes::Bytes;
+use rangemap::RangeSet;
 
 /// Up to this size, in bytes, a chunk is packed on the thread that asks.
 const INLINE: usize = 32 << 10;
@@ -20,14 +22,39 @@ pub(super) async fn elsewhere<T: Send + 'static>(work: impl FnOnce() -> T + Send
     tokio::task::spawn_blocking(work).await.map_err(|e| Error::internal(format!("a worker failed: {e}")))
 }
 
-/// One small content: its extents and its one chunk, which is offered to the cache.
-pub(super) async fn small(up: &dyn Upstream, raw: Bytes) -> Result<(Vec<Extent>, Vec<EncodedChunk>)> {
-    if raw.is_empty() {
-        return Ok((Vec::new(), Vec::new()));
+/// One small content, of which `data` are the ranges that are no holes: its extents and its chunk, which is offered to the
+/// cache.
+pub(super) async fn small(
+    up: &dyn Upstream,
+    raw: Bytes,
+    data: &RangeSet<u64>,
+) -> Result<(Vec<Extent>, Vec<EncodedChunk>)> {
+    if data.is_empty() {
+        let size = raw.len() as u64;
+        return Ok((Some(Extent::hole(size)).filter(|hole| hole.len > 0).into_iter().collect(), Vec::new()));
     }
     let chunk = pack(raw.clone()).await?;
     up.keep_chunk(chunk.hash, raw);
-    Ok((vec![Extent::whole(chunk.hash, u64::from(chunk.raw_len))], vec![chunk]))
+    Ok((slices(&chunk, 0, data), vec![chunk]))
+}
+
+/// The extents of a chunk whose bytes begin at `start` of the file: those in `data` are its own, the others holes.
+fn slices(chunk: &EncodedChunk, start: u64, data: &RangeSet<u64>) -> Vec<Extent> {
+    let (mut extents, mut at, end) = (Vec::new(), start, start + u64::from(chunk.raw_len));
+    for range in data.overlapping(start..end) {
+        let (from, to) = (range.start.max(start), range.end.min(end));
+        if from > at {
+            extents.push(Extent::hole(from - at));
+        }
+        // A chunk has less than 4 GiB.
+        let slice = ChunkSlice { hash: chunk.hash, offset: (from - start) as u32 };
+        extents.push(Extent { len: to - from, chunk: Some(slice) });
+        at = to;
+    }
+    if at < end {
+        extents.push(Extent::hole(end - at));
+    }
+    extents
 }
 
 async fn pack(raw: Bytes) -> Result<EncodedChunk> {
@@ -94,23 +121,39 @@ impl<'a> Large<'a> {
     }
 }
 
-/// The extents and chunks of a block-aligned run of a file changed in place: a chunk for each block, longer ones for long
-/// runs, nothing for zeros.
-pub(super) async fn run(up: &dyn Upstream, bytes: Bytes) -> Result<(Vec<Extent>, Vec<EncodedChunk>)> {
+/// The extents and chunks of a block-aligned run, from `start` on, of a file changed in place: a chunk for each block, longer
+/// ones for long runs. What is zeros and not among the bytes `written` is a hole, and so is a whole block of zeros.
+pub(super) async fn run(
+    up: &dyn Upstream,
+    start: u64,
+    bytes: Bytes,
+    written: &RangeSet<u64>,
+) -> Result<(Vec<Extent>, Vec<EncodedChunk>)> {
     let step = if bytes.len() > LONG_BLOCK { LONG_BLOCK } else { BLOCK as usize };
     let (mut extents, mut chunks) = (Vec::new(), Vec::new());
     for from in (0..bytes.len()).step_by(step) {
         let raw = bytes.slice(from..bytes.len().min(from + step));
-        if raw.iter().fold(0u8, |all, byte| all | byte) == 0 {
+        if is_zeros(&raw) {
             extents.push(Extent::hole(raw.len() as u64));
             continue;
         }
+        let (at, unit) = (start + from as u64, UNIT as usize);
+        let data: RangeSet<u64> = (0..raw.len())
+            .step_by(unit)
+            .map(|i| (at + i as u64..at + raw.len().min(i + unit) as u64, raw.slice(i..raw.len().min(i + unit))))
+            .filter(|(range, bytes)| !is_zeros(bytes) || written.overlaps(range))
+            .map(|(range, _)| range)
+            .collect();
         let chunk = pack(raw.clone()).await?;
         up.keep_chunk(chunk.hash, raw);
-        extents.push(Extent::whole(chunk.hash, u64::from(chunk.raw_len)));
+        extents.extend(slices(&chunk, at, &data));
         chunks.push(chunk);
     }
     Ok((extents, chunks))
+}
+
+fn is_zeros(bytes: &[u8]) -> bool {
+    bytes.iter().fold(0u8, |all, byte| all | byte) == 0
 }
 
 /// Whether a content of this size is one chunk.

@@ -4,11 +4,13 @@
 //! what changes meanwhile belongs to the next version. When it fails, everything is uncommitted again.
 
 use super::chunker::{self, Large};
+use super::extents::Extents;
 use super::inode::{Base, DataState, InodeData};
+use super::local::{Local, Part, stored_blocks};
 use crate::upstream::Durable;
 use agfs_client::EncodedChunk;
 use agfs_core::attr::AttrChange;
-use agfs_core::manifest::{Manifest, Splice};
+use agfs_core::manifest::{Extent, Manifest, Splice};
 use agfs_core::op::{ContentEdit, Op, TimedOp};
 use agfs_core::{ChunkHash, Error, ErrorKind, Result, Seq, Timestamp};
 use bytes::Bytes;
@@ -24,7 +26,8 @@ const MAX_RUNS: usize = 4_096;
 
 /// What a commit sends.
 struct Capture {
-    edit: ContentEdit,
+    /// `None` when only times changed.
+    edit: Option<ContentEdit>,
     chunks: Vec<EncodedChunk>,
     /// The version that the file's base was.
     base: u64,
@@ -38,7 +41,9 @@ struct Capture {
 
 /// How the content is to be captured.
 enum Way {
-    Small(Option<Bytes>),
+    Times,
+    /// With the content and where it is not a hole, if that takes no time.
+    Small(Option<(Bytes, RangeSet<u64>)>),
     Whole,
     Splices(RangeSet<u64>),
 }
@@ -101,7 +106,7 @@ impl InodeData {
         let (way, mut capture, size) = {
             let mut state = self.state.lock();
             let Some((way, capture, size)) = Self::begin(&mut state, whole)? else { return Ok(None) };
-            if let Way::Small(Some(_)) = way {
+            if let Way::Small(Some(_)) | Way::Times = way {
                 Self::taken(&mut state);
             } else {
                 state.capturing = true;
@@ -109,17 +114,21 @@ impl InodeData {
             (way, capture, size)
         };
         let up = self.world.up.as_ref();
-        if let Way::Small(Some(raw)) = way {
-            let made = chunker::small(up, raw).await.inspect_err(|_| self.put_back())?;
-            return Ok(Some(capture.with(made)));
-        }
-        let capturing = Capturing(self);
-        match way {
-            Way::Small(_) => {
-                let raw = self.read_captured(0..size).await?;
-                capture = capture.with(chunker::small(up, raw).await?);
+        let capturing = match way {
+            Way::Times => return Ok(Some(capture)),
+            Way::Small(Some((raw, data))) => {
+                let made = chunker::small(up, raw, &data).await.inspect_err(|_| self.put_back())?;
+                return Ok(Some(capture.with(made)));
             }
-            Way::Whole => capture.edit = ContentEdit::Whole(self.capture_large(size).await?),
+            _ => Capturing(self),
+        };
+        match way {
+            Way::Times => {}
+            Way::Small(_) => {
+                let (data, raw) = (self.captured_data().await?, self.read_captured(0..size).await?);
+                capture = capture.with(chunker::small(up, raw, &data).await?);
+            }
+            Way::Whole => capture.edit = Some(ContentEdit::Whole(self.capture_large(size).await?)),
             Way::Splices(ranges) => capture = self.capture_splices(capture, ranges, size).await?,
         }
         Self::taken(&mut self.state.lock());
@@ -132,9 +141,10 @@ impl InodeData {
         let gone = state.gone;
         let Some(local) = state.local.as_ref().filter(|local| local.changed() && !gone) else { return Ok(None) };
         let (base, size) = (&state.base.node, local.size);
-        let way = if chunker::is_small(size) {
-            let all_here = local.all_in_memory();
-            Way::Small(if all_here { Some(Self::copy(state, size)?) } else { None })
+        let way = if !local.content_changed() {
+            Way::Times
+        } else if chunker::is_small(size) {
+            Way::Small(if local.all_in_memory() { Some(Self::copy(local, size)?) } else { None })
         } else {
             let ranges = local.differing_blocks(base.size());
             let bytes: u64 = ranges.iter().map(|r| r.end - r.start).sum();
@@ -143,7 +153,7 @@ impl InodeData {
         };
         let Some(local) = &state.local else { return Ok(None) };
         let capture = Capture {
-            edit: ContentEdit::Whole(Vec::new()),
+            edit: None,
             chunks: Vec::new(),
             base: state.base.node.version_no,
             base_hash: state.base.node.content().map(|c| c.hash).unwrap_or_default(),
@@ -155,18 +165,18 @@ impl InodeData {
         Ok(Some((way, capture, size)))
     }
 
-    fn copy(state: &DataState, size: u64) -> Result<Bytes> {
-        let Some(local) = &state.local else { return Ok(Bytes::new()) };
-        let empty = super::extents::Extents::new(Manifest::empty());
+    /// The whole of a small content in which the base has no part, and where it is not a hole.
+    fn copy(local: &Local, size: u64) -> Result<(Bytes, RangeSet<u64>)> {
+        let empty = Extents::new(Manifest::empty());
         let parts = local.parts(0..size, Some(&empty))?.unwrap_or_default();
         let mut out = bytes::BytesMut::with_capacity(usize::try_from(size).unwrap_or(0));
         for part in parts {
             match part {
-                super::local::Part::Here(bytes) => out.extend_from_slice(&bytes),
-                super::local::Part::Base(piece) => out.resize(out.len() + piece.len as usize, 0),
+                Part::Here(bytes) => out.extend_from_slice(&bytes),
+                Part::Base(piece) => out.resize(out.len() + piece.len as usize, 0),
             }
         }
-        Ok(out.freeze())
+        Ok((out.freeze(), stored_blocks(&local.data(&empty), size)))
     }
 
     fn taken(state: &mut DataState) {
@@ -181,18 +191,23 @@ impl InodeData {
         }
     }
 
-    async fn capture_large(&self, size: u64) -> Result<Vec<agfs_core::manifest::Extent>> {
-        let data = loop {
+    /// Where what is being captured is not a hole.
+    async fn captured_data(&self) -> Result<RangeSet<u64>> {
+        loop {
             let node = {
                 let mut state = self.state.lock();
                 match (Self::inline_extents(&mut state), &state.local) {
-                    (Some(extents), Some(local)) => break local.data(&extents),
-                    (_, None) => return Ok(Vec::new()),
+                    (Some(extents), Some(local)) => return Ok(stored_blocks(&local.data(&extents), local.size)),
+                    (_, None) => return Ok(RangeSet::new()),
                     (None, _) => state.base.node.clone(),
                 }
             };
             self.load_extents(&node).await?;
-        };
+        }
+    }
+
+    async fn capture_large(&self, size: u64) -> Result<Vec<Extent>> {
+        let data = self.captured_data().await?;
         let mut large = Large::new(self.world.up.as_ref());
         let mut at = 0;
         for range in data.iter() {
@@ -214,13 +229,14 @@ impl InodeData {
 
     async fn capture_splices(&self, mut capture: Capture, ranges: RangeSet<u64>, size: u64) -> Result<Capture> {
         let mut splices = Vec::with_capacity(ranges.len());
+        let written = self.state.lock().local.as_ref().map(|local| local.written().clone()).unwrap_or_default();
         let mut ready = 0;
         for range in ranges.iter() {
             let mut at = range.start;
             while at < range.end {
                 let end = range.end.min(at + STEP);
                 let bytes = self.read_captured(at..end).await?;
-                let (with, chunks) = chunker::run(self.world.up.as_ref(), bytes).await?;
+                let (with, chunks) = chunker::run(self.world.up.as_ref(), at, bytes, &written).await?;
                 ready += chunks.iter().map(|c| c.data.len() as u64).sum::<u64>();
                 capture.chunks.extend(chunks);
                 splices.push(Splice { offset: at, len: end - at, with });
@@ -231,26 +247,30 @@ impl InodeData {
                 }
             }
         }
-        capture.edit = ContentEdit::Splices { base: capture.base_hash, splices, size };
+        capture.edit = Some(ContentEdit::Splices { base: capture.base_hash, splices, size });
         Ok(capture)
     }
 
     async fn send(&self, capture: Capture, durable: Durable) -> Result<Seq> {
         let Capture { edit, chunks, base, base_hash: _, mtime, ctime, atime, mode } = capture;
         let made = match &edit {
-            ContentEdit::Whole(extents) => Manifest::new(extents.iter().copied()).ok().map(|m| m.content_hash()),
-            ContentEdit::Splices { .. } => None,
+            Some(ContentEdit::Whole(extents)) => Manifest::new(extents.iter().copied()).ok().map(|m| m.content_hash()),
+            Some(ContentEdit::Splices { .. }) | None => None,
         };
         let timed = |op| TimedOp { time: ctime, op };
-        let mut ops = vec![timed(Op::SetContent { file_id: self.id, edit, mtime, mode })];
+        let set = |change| timed(Op::SetAttr { file_id: self.id, change });
+        let mut ops = match edit {
+            Some(edit) => vec![timed(Op::SetContent { file_id: self.id, edit, mtime, mode })],
+            None => vec![set(AttrChange { mtime: Some(mtime), mode, ..AttrChange::default() })],
+        };
         if atime.is_some() {
-            ops.push(timed(Op::SetAttr { file_id: self.id, change: AttrChange { atime, ..AttrChange::default() } }));
+            ops.push(set(AttrChange { atime, ..AttrChange::default() }));
         }
         let seq = self.world.apply_with(ops, chunks, durable).await.inspect_err(|_| self.put_back())?;
         // After a reset the tree may have forgotten the file.
         let current = self.world.tree.fetch(self.world.up.as_ref(), self.id).await.ok();
         let mut state = self.state.lock();
-        let before = state.local.as_ref().map_or(0, super::local::Local::pending);
+        let before = state.local.as_ref().map_or(0, Local::pending);
         state.failure = None;
         match current {
             Some(node) if node.version == seq || (made.is_some() && node.content().map(|c| c.hash) == made) => {
@@ -261,7 +281,7 @@ impl InodeData {
                 }
             }
             // Somebody else's version is on top of ours by now: what was not changed since follows the tree.
-            Some(_) if !state.local.as_ref().is_some_and(super::local::Local::changed) => state.local = None,
+            Some(_) if !state.local.as_ref().is_some_and(Local::changed) => state.local = None,
             // Changed since, on a base that is none any more; or the file is gone, or cannot be looked at.
             _ => {
                 if let Some(local) = &mut state.local {
@@ -269,7 +289,7 @@ impl InodeData {
                 }
             }
         }
-        let after = state.local.as_ref().map_or(0, super::local::Local::pending);
+        let after = state.local.as_ref().map_or(0, Local::pending);
         drop(state);
         self.world.sub_pending(before.saturating_sub(after));
         Ok(seq)
@@ -277,8 +297,8 @@ impl InodeData {
 }
 
 impl Capture {
-    fn with(mut self, (extents, chunks): (Vec<agfs_core::manifest::Extent>, Vec<EncodedChunk>)) -> Self {
-        self.edit = ContentEdit::Whole(extents);
+    fn with(mut self, (extents, chunks): (Vec<Extent>, Vec<EncodedChunk>)) -> Self {
+        self.edit = Some(ContentEdit::Whole(extents));
         self.chunks = chunks;
         self
     }

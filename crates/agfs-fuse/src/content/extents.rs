@@ -89,6 +89,11 @@ impl Extents {
         hashes
     }
 
+    /// How many extents there are.
+    pub fn count(&self) -> usize {
+        self.starts.len()
+    }
+
     /// The size of the file in bytes.
     pub const fn size(&self) -> u64 {
         self.size

@@ -149,7 +149,19 @@ impl InodeData {
         }
     }
 
-    /// Changes the attributes of a file that is gone, for those who have it open.
+    /// Changes what is shown of a node that is gone, for those who hold it. `edit` sees the node, and must not wait.
+    ///
+    /// # Errors
+    /// What `edit` fails with; then nothing is changed.
+    pub fn edit_gone(&self, edit: impl FnOnce(&mut TreeNode) -> Result<()>) -> Result<()> {
+        let mut state = self.state.lock();
+        let mut node = state.base.node.as_ref().clone();
+        edit(&mut node)?;
+        state.base.node = Arc::new(node);
+        Ok(())
+    }
+
+    /// Changes the attributes of a node that is gone, for those who hold it.
     pub fn set_attr_gone(&self, change: &AttrChange, now: Timestamp) {
         let mut state = self.state.lock();
         let mut node = state.base.node.as_ref().clone();
@@ -185,11 +197,13 @@ impl InodeData {
 
     /// What the uncommitted state changes of the attributes.
     pub fn overlay(&self) -> Option<Overlay> {
-        let state = self.current();
-        let local = state.local.as_ref().filter(|local| local.differs())?;
+        let mut state = self.current();
+        state.local.as_ref().filter(|local| local.differs())?;
+        let extents = Self::inline_extents(&mut state);
+        let local = state.local.as_ref()?;
         Some(Overlay {
             size: local.size,
-            allocated: local.allocated(state.base.node.allocated()),
+            allocated: local.allocated(extents.as_deref(), state.base.node.allocated()),
             mtime: local.mtime,
             ctime: local.ctime,
             atime: local.atime,

@@ -10,6 +10,11 @@ use bytes::Bytes;
 use rangemap::RangeSet;
 use std::ops::Range;
 
+/// Up to how many ranges the allocated space is counted exactly.
+const COUNTED: usize = 512;
+/// The unit of allocation that programs see, in bytes: that of most local file systems.
+pub const UNIT: u64 = 4_096;
+
 /// Part of an answer to a read.
 #[derive(Clone, Debug)]
 pub enum Part {
@@ -22,6 +27,7 @@ pub enum Part {
 /// What was taken out for a commit, to be put back when it fails.
 struct Captured {
     dirty: RangeSet<u64>,
+    content: bool,
     pending: u64,
     /// The size captured, and the least since: from there on the next base does not count.
     limit: u64,
@@ -29,15 +35,18 @@ struct Captured {
 
 /// The uncommitted state of a file.
 ///
-/// The file's bytes are: where `present`, those of the scratch; elsewhere those of the base below `base_limit`; else zeros.
-/// `dirty` is within `present`.
+/// The file's bytes are: where `present`, those of the scratch; elsewhere, below `base_limit` and where not `hidden`, those of
+/// the base; else zeros, which are holes. `dirty` is within `present` and `hidden`.
 pub struct Local {
     scratch: Scratch,
     present: RangeSet<u64>,
+    hidden: RangeSet<u64>,
     dirty: RangeSet<u64>,
     base_limit: u64,
     captured: Option<Captured>,
+    /// Anything changed since the last capture; and bytes or the size did.
     changed: bool,
+    content: bool,
     /// Bytes written since the last capture.
     pending: u64,
     /// The size in bytes.
@@ -58,10 +67,12 @@ impl Local {
         Local {
             scratch: Scratch::new(dir),
             present: RangeSet::new(),
+            hidden: RangeSet::new(),
             dirty: RangeSet::new(),
             base_limit: size,
             captured: None,
             changed: false,
+            content: false,
             pending: 0,
             size,
             mtime,
@@ -86,7 +97,13 @@ impl Local {
         self.pending + self.captured.as_ref().map_or(0, |c| c.pending)
     }
 
-    fn touch(&mut self, now: Timestamp) {
+    /// Whether bytes or the size changed since the last capture, and not times alone.
+    pub const fn content_changed(&self) -> bool {
+        self.content
+    }
+
+    /// The file was changed by a call that left its bytes as they were.
+    pub const fn touch(&mut self, now: Timestamp) {
         self.changed = true;
         self.mtime = now;
         self.ctime = now;
@@ -105,11 +122,12 @@ impl Local {
         self.dirty.insert(offset..end);
         self.size = self.size.max(end);
         self.pending += data.len() as u64;
+        self.content = true;
         self.touch(now);
         Ok(())
     }
 
-    /// Cuts or extends the file. Fails with `FileTooLarge`.
+    /// Cuts or extends the file; to the size it has, it is a change of times. Fails with `FileTooLarge`.
     pub fn resize(&mut self, size: u64, now: Timestamp) -> Result<()> {
         if size > MAX_FILE_SIZE {
             return Err(Error::new(ErrorKind::FileTooLarge, format!("a file cannot have {size} bytes")));
@@ -119,25 +137,27 @@ impl Local {
             if let Some(captured) = &mut self.captured {
                 captured.limit = captured.limit.min(size);
             }
-            self.present.remove(size..u64::MAX);
-            self.dirty.remove(size..u64::MAX);
+            for ranges in [&mut self.present, &mut self.hidden, &mut self.dirty] {
+                ranges.remove(size..u64::MAX);
+            }
         }
-        if size != self.size {
-            self.size = size;
-            self.touch(now);
-        }
+        self.content |= size != self.size;
+        self.size = size;
+        self.touch(now);
         Ok(())
     }
 
-    /// Makes a range zeros without changing the size. Fails as the local disk does.
+    /// Makes a range a hole without changing the size. Fails as the local disk does.
     pub fn zero(&mut self, range: Range<u64>, now: Timestamp) -> Result<()> {
         let range = range.start..range.end.min(self.size);
-        if range.start >= range.end {
-            return Ok(());
+        if range.start < range.end {
+            // What is not present is not read from the scratch; this gives its space back.
+            self.scratch.zero(range.start, range.end - range.start)?;
+            self.present.remove(range.clone());
+            self.hidden.insert(range.clone());
+            self.dirty.insert(range);
+            self.content = true;
         }
-        self.scratch.zero(range.start, range.end - range.start)?;
-        self.present.insert(range.clone());
-        self.dirty.insert(range);
         self.touch(now);
         Ok(())
     }
@@ -166,13 +186,17 @@ impl Local {
                 continue;
             }
             let end = self.present.overlapping(at..range.end).next().map_or(range.end, |next| next.start);
-            let split = end.min(self.base_limit.max(at));
-            if at < split {
+            let masked = self.hidden.get(&at).map(|hidden| hidden.end.min(end));
+            let end = masked.unwrap_or_else(|| {
+                let hidden = self.hidden.overlapping(at..end).next().map_or(end, |next| next.start);
+                // Up to where the base counts, then beyond.
+                if at < self.base_limit { hidden.min(self.base_limit) } else { hidden }
+            });
+            if masked.is_none() && at < self.base_limit {
                 let Some(base) = base else { return Ok(None) };
-                parts.extend(base.pieces(at..split).into_iter().map(Part::Base));
-            }
-            if split < end {
-                parts.push(Part::Base(Piece { len: end - split, chunk: None }));
+                parts.extend(base.pieces(at..end).into_iter().map(Part::Base));
+            } else {
+                parts.push(Part::Base(Piece { len: end - at, chunk: None }));
             }
             at = end;
         }
@@ -187,12 +211,19 @@ impl Local {
     /// Whether the base has no part in the file.
     pub fn without_base(&self) -> bool {
         let end = self.base_limit.min(self.size);
-        end == 0 || self.present.gaps(&(0..end)).next().is_none()
+        let mut rest: RangeSet<u64> = std::iter::once(0..end).filter(|all| all.end > 0).collect();
+        for range in self.present.iter().chain(self.hidden.iter()) {
+            rest.remove(range.clone());
+        }
+        rest.is_empty()
     }
 
     /// The ranges that hold stored bytes, in order; the rest are holes.
     pub fn data(&self, base: &Extents) -> RangeSet<u64> {
         let mut data: RangeSet<u64> = base.data(self.base_limit.min(self.size)).collect();
+        for range in self.hidden.iter() {
+            data.remove(range.clone());
+        }
         for range in self.present.iter() {
             data.insert(range.clone());
         }
@@ -200,10 +231,22 @@ impl Local {
         data
     }
 
-    /// The bytes that are stored or will be, roughly: what `st_blocks` is made of.
-    pub fn allocated(&self, base: u64) -> u64 {
-        let here: u64 = self.present.iter().map(|r| r.end - r.start).sum();
-        here.max(base.min(self.base_limit)).min(self.size)
+    /// The ranges whose bytes were written here.
+    pub const fn written(&self) -> &RangeSet<u64> {
+        &self.present
+    }
+
+    /// The bytes that are stored or will be: what `st_blocks` is made of. Without the base's extents, or with very many
+    /// ranges, only roughly: `stored` are the bytes that the base stores.
+    pub fn allocated(&self, base: Option<&Extents>, stored: u64) -> u64 {
+        let ranges = self.present.len() + self.hidden.len();
+        match base.filter(|base| ranges + base.count() <= COUNTED) {
+            Some(base) => stored_blocks(&self.data(base), self.size).iter().map(|r| r.end - r.start).sum(),
+            None => {
+                let here: u64 = self.present.iter().map(|r| r.end - r.start).sum();
+                here.max(stored.min(self.base_limit)).min(self.size)
+            }
+        }
     }
 
     /// The block-aligned ranges in which the file differs from a base of `base_size` bytes.
@@ -223,7 +266,8 @@ impl Local {
     /// Takes out what a commit has captured. Until it ends, further changes are kept apart.
     pub fn capture(&mut self) {
         let dirty = std::mem::take(&mut self.dirty);
-        self.captured = Some(Captured { dirty, pending: std::mem::take(&mut self.pending), limit: self.size });
+        let (content, pending) = (std::mem::take(&mut self.content), std::mem::take(&mut self.pending));
+        self.captured = Some(Captured { dirty, content, pending, limit: self.size });
         self.changed = false;
     }
 
@@ -254,6 +298,13 @@ impl Local {
         }
         self.dirty.remove(self.size..u64::MAX);
         self.pending += captured.pending;
+        self.content |= captured.content;
         self.changed = true;
     }
+}
+
+/// The data of a file of `size` bytes in whole units of allocation: what programs see as not a hole.
+pub fn stored_blocks(data: &RangeSet<u64>, size: u64) -> RangeSet<u64> {
+    let up = |end: u64| end.div_ceil(UNIT).saturating_mul(UNIT).min(size);
+    data.iter().map(|r| r.start / UNIT * UNIT..up(r.end)).filter(|r| r.start < r.end).collect()
 }

@@ -2,7 +2,7 @@
 
 use super::extents::{Extents, Piece};
 use super::inode::{DataState, InodeData};
-use super::local::{Local, Part};
+use super::local::{Local, Part, stored_blocks};
 use crate::tree::TreeNode;
 use agfs_core::{Error, ErrorKind, Result};
 use bytes::{Bytes, BytesMut};
@@ -144,6 +144,7 @@ impl InodeData {
                     if offset >= size {
                         return Ok(None);
                     }
+                    let data = stored_blocks(&data, size);
                     return Ok(if hole {
                         Some(data.get(&offset).map_or(offset, |range| range.end.min(size)))
                     } else if data.contains(&offset) {

@@ -20,8 +20,10 @@ pub enum Edit<'a> {
     },
     /// Another size.
     Resize(u64),
-    /// A range of zeros.
+    /// A hole in this range, within the size.
     Zero(Range<u64>),
+    /// Nothing but the times of a change.
+    Touch,
     /// Times set explicitly.
     Times {
         /// Of last access.
@@ -81,6 +83,7 @@ impl InodeData {
             }
             Edit::Resize(size) => local.resize(*size, now)?,
             Edit::Zero(range) => local.zero(range.clone(), now)?,
+            Edit::Touch => local.touch(now),
             Edit::Times { atime, mtime } => local.set_times(*atime, *mtime, now),
         }
         if drop_ids && !matches!(edit, Edit::Times { .. }) && local.changed() {

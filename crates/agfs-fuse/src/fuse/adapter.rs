@@ -385,7 +385,7 @@ impl Filesystem for Adapter {
 
     fn fallocate(
         &self,
-        _req: &Request,
+        req: &Request,
         ino: INodeNo,
         fh: FileHandle,
         offset: u64,
@@ -393,7 +393,8 @@ impl Filesystem for Adapter {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        serve!(self, Fallocate, ino, reply, |vfs| vfs.fallocate(fh.0, offset, length, mode), |()| reply.ok());
+        let drop_ids = caller(req).uid != 0;
+        serve!(self, Fallocate, ino, reply, |vfs| vfs.fallocate(fh.0, offset, length, mode, drop_ids), |()| reply.ok());
     }
 
     fn ioctl(
@@ -422,7 +423,7 @@ impl Filesystem for Adapter {
 
     fn copy_file_range(
         &self,
-        _req: &Request,
+        req: &Request,
         ino_in: INodeNo,
         fh_in: FileHandle,
         offset_in: u64,
@@ -434,7 +435,8 @@ impl Filesystem for Adapter {
         reply: ReplyWrite,
     ) {
         let (from, to) = ((fh_in.0, offset_in), (fh_out.0, offset_out));
-        serve!(self, CopyFileRange, ino_in, reply, |vfs| vfs.copy_file_range(from, to, len), |copied| {
+        let drop_ids = caller(req).uid != 0;
+        serve!(self, CopyFileRange, ino_in, reply, |vfs| vfs.copy_file_range(from, to, len, drop_ids), |copied| {
             reply.written(copied)
         });
     }

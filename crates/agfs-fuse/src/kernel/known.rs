@@ -84,15 +84,16 @@ impl Known {
         self.shard(id).lock().entry(id).or_default().lookups += 1;
     }
 
-    /// The kernel gives lookups back.
-    pub fn forgotten(&self, id: FileId, lookups: u64) {
+    /// The kernel gives lookups back. Returns whether it does not know the node any more.
+    pub fn forgotten(&self, id: FileId, lookups: u64) -> bool {
         let mut shard = self.shard(id).lock();
-        if let Some(entry) = shard.get_mut(&id) {
-            entry.lookups = entry.lookups.saturating_sub(lookups);
-            if entry.lookups == 0 {
-                shard.remove(&id);
-            }
+        let Some(entry) = shard.get_mut(&id) else { return true };
+        entry.lookups = entry.lookups.saturating_sub(lookups);
+        if entry.lookups > 0 {
+            return false;
         }
+        shard.remove(&id);
+        true
     }
 
     /// Whether the kernel knows a node.
@@ -154,9 +155,9 @@ mod tests {
         known.looked_up(id);
         known.looked_up(id);
         known.set_pages(id, 1);
-        known.forgotten(id, 1);
+        assert!(!known.forgotten(id, 1));
         assert_eq!((known.is_known(id), known.pages(id)), (true, Some(1)));
-        known.forgotten(id, 5);
+        assert!(known.forgotten(id, 5));
         assert_eq!((known.is_known(id), known.pages(id)), (false, None));
     }
 

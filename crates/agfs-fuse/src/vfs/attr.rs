@@ -23,7 +23,7 @@ impl Vfs {
             Room::Tree(id) => id,
         };
         self.world.current().await?;
-        let stat = match self.inodes.get(id) {
+        let stat = match self.inodes.held(&self.world, id) {
             Some(data) => {
                 data.follow().await?;
                 self.stat_open(&data)
@@ -65,7 +65,7 @@ impl Vfs {
             mtime: set.mtime.map(|t| t.unwrap_or(now)),
         };
         if !change.is_empty() {
-            let data = self.inodes.get(id);
+            let data = self.inodes.held(&self.world, id);
             if let Some(data) = &data {
                 data.follow().await?;
                 self.keep_times(data, &mut change, now).await?;
@@ -119,10 +119,7 @@ impl Vfs {
             let handle = self.files.get(fh)?;
             return handle.data.edit(&edit, drop_ids, self.world.up.now()).await.map(drop);
         }
-        let node = match self.inodes.get(id).filter(|data| data.is_gone()) {
-            Some(data) => data.last_node().0,
-            None => self.node(id).await?,
-        };
+        let node = self.node_or_orphan(id).await?;
         match node.kind() {
             NodeKind::File => {}
             NodeKind::Dir => return Err(Error::is_a_directory(format!("{id} is a directory, it has no size to set"))),

@@ -9,7 +9,7 @@ use crate::cache_policy;
 use crate::shadow;
 use agfs_core::name::Name;
 use agfs_core::node::NodeKind;
-use agfs_core::{Error, FileId, Result};
+use agfs_core::{Error, ErrorKind, FileId, Result};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -36,25 +36,28 @@ impl Vfs {
     /// # Errors
     /// `NotADirectory`, `Stale`, and what loading it fails with.
     pub async fn opendir(&self, ino: u64) -> Result<u64> {
-        match self.room_below(ino).await? {
-            Room::Shadow(place) => self.shadow.opendir(place).map(shadow_handle).map_err(local),
-            Room::Tree(id) => {
-                let snapshot = self.list(id).await?;
-                Ok(self
-                    .dirs
-                    .insert(DirHandle { id, state: Mutex::new(DirState { snapshot: Some(snapshot), read: false }) }))
-            }
-        }
+        let id = match self.room_below(ino).await {
+            Ok(Room::Shadow(place)) => return self.shadow.opendir(place).map(shadow_handle).map_err(local),
+            Ok(Room::Tree(id)) => id,
+            // A directory that was removed is empty for those who hold it.
+            Err(e) if e.kind() == ErrorKind::NotFound => FileId(ino),
+            Err(e) => return Err(e),
+        };
+        let snapshot = self.list(id).await?;
+        Ok(self.dirs.insert(DirHandle { id, state: Mutex::new(DirState { snapshot: Some(snapshot), read: false }) }))
     }
 
     async fn list(&self, id: FileId) -> Result<Snapshot> {
-        let node = self.node(id).await?;
+        let node = self.node_or_orphan(id).await?;
         if !node.kind().is_dir() {
             return Err(Error::not_a_directory(format!("{id} is not a directory")));
         }
         loop {
             if let Some(entries) = self.world.tree.entries(id) {
                 return Ok(Arc::new(entries));
+            }
+            if self.orphan(id).is_some() {
+                return Ok(Snapshot::default());
             }
             self.world.tree.load_dir(self.world.up.as_ref(), id).await?;
         }
@@ -105,7 +108,7 @@ impl Vfs {
             let item = DirItem { ino: id.0, next: i as u64 + 3, kind, name: name.as_bytes(), entry };
             if !take(item) {
                 if plus {
-                    self.world.known.forgotten(*id, 1);
+                    self.give_back(*id, 1);
                 }
                 break;
             }

@@ -38,7 +38,7 @@ impl Vfs {
                 Ok(Opened { fh: shadow_handle(fh), keep_cache: false, no_flush: !writes })
             }
             Room::Tree(id) => {
-                let node = self.node(id).await?;
+                let node = self.node_or_orphan(id).await?;
                 if let Some(data) = self.inodes.get(id) {
                     // A commit that reads the file ends before it is truncated.
                     data.wait_capture().await;
@@ -60,7 +60,7 @@ impl Vfs {
             self.world.writable()?;
         }
         let data = self.inodes.open(&self.world, node);
-        if flags & libc::O_TRUNC != 0 && writes {
+        if flags & libc::O_TRUNC != 0 && writes && !created {
             let truncated = data.try_edit(&Edit::Resize(0), caller.uid != 0, self.world.up.now());
             if let Err(e) = truncated.unwrap_or_else(|| Err(Error::stale("a commit is reading the file"))) {
                 self.inodes.close(id);

@@ -22,7 +22,7 @@ mod tests;
 pub use types::{Attributes, Caller, DirItem, Entry, Opened, SetAttr, Stat, Statfs};
 
 use crate::cache_policy;
-use crate::content::InodeTable;
+use crate::content::{InodeData, InodeTable};
 use crate::shadow::ShadowFs;
 use crate::tree::TreeNode;
 use crate::world::World;
@@ -115,9 +115,32 @@ impl Vfs {
         }
     }
 
+    /// Takes lookups back from the kernel.
+    fn give_back(&self, id: FileId, lookups: u64) {
+        if self.world.known.forgotten(id, lookups) {
+            self.inodes.forget(id);
+        }
+    }
+
     /// The node, as of now.
     async fn node(&self, id: FileId) -> Result<Arc<TreeNode>> {
         self.world.current().await?;
         self.world.tree.fetch(self.world.up.as_ref(), id).await
+    }
+
+    /// The node as of now; of an orphan, what it was last.
+    async fn node_or_orphan(&self, id: FileId) -> Result<Arc<TreeNode>> {
+        if let Some(orphan) = self.orphan(id) {
+            return Ok(orphan.last_node().0);
+        }
+        self.node(id).await
+    }
+
+    /// The data of a node that no name leads to, if the kernel still knows it or it is open.
+    fn orphan(&self, id: FileId) -> Option<Arc<InodeData>> {
+        if self.world.tree.node(id).is_some() {
+            return None;
+        }
+        self.inodes.held(&self.world, id).filter(|data| data.is_gone())
     }
 }

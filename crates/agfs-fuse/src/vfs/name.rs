@@ -44,7 +44,7 @@ impl Vfs {
         if is_shadow(ino) {
             self.shadow.forget(ino, lookups);
         } else if FileId(ino) != self.root {
-            self.world.known.forgotten(FileId(ino), lookups);
+            self.give_back(FileId(ino), lookups);
         }
     }
 
@@ -56,7 +56,7 @@ impl Vfs {
         match Self::room_of(ino) {
             Room::Shadow(_) => self.shadow.readlink(ino).map(Into::into).map_err(local),
             Room::Tree(id) => {
-                let node = self.node(id).await?;
+                let node = self.node_or_orphan(id).await?;
                 node.target().ok_or_else(|| Error::invalid(format!("{id} is not a symbolic link")))
             }
         }

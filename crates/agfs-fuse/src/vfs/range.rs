@@ -3,6 +3,7 @@
 use super::route::{Room, as_shadow, local};
 use super::{Statfs, Vfs};
 use crate::content::Edit;
+use agfs_core::manifest::MAX_FILE_SIZE;
 use agfs_core::{Error, ErrorKind, Result};
 
 /// How much one call of copy_file_range copies at most, in bytes; programs call again.
@@ -12,10 +13,11 @@ const STEP: u64 = 1 << 20;
 
 impl Vfs {
     /// Allocates, punches or zeroes, with the modes of fallocate(2). Allocation reserves nothing: it only sets the size.
+    /// `drop_ids`: the caller may not keep set-id bits.
     ///
     /// # Errors
     /// `Unsupported` for other modes, `FileTooLarge`, and those of the local disk.
-    pub async fn fallocate(&self, fh: u64, offset: u64, len: u64, mode: i32) -> Result<()> {
+    pub async fn fallocate(&self, fh: u64, offset: u64, len: u64, mode: i32, drop_ids: bool) -> Result<()> {
         if let Some(fh) = as_shadow(fh) {
             return self.shadow.fallocate(fh, mode, offset, len).map_err(local);
         }
@@ -24,9 +26,9 @@ impl Vfs {
         const ZERO: i32 = libc::FALLOC_FL_ZERO_RANGE;
         const ZERO_KEEP: i32 = ZERO | KEEP;
         let data = self.files.get(fh)?.data.clone();
-        let end = offset
-            .checked_add(len)
-            .ok_or_else(|| Error::new(ErrorKind::FileTooLarge, format!("{offset} and {len} bytes are too many")))?;
+        let end = offset.checked_add(len).filter(|end| *end <= MAX_FILE_SIZE).ok_or_else(|| {
+            Error::new(ErrorKind::FileTooLarge, format!("{len} bytes at {offset} are beyond what a file can have"))
+        })?;
         let now = self.world.up.now();
         let (zero, extend) = match mode {
             0 => (false, true),
@@ -35,11 +37,11 @@ impl Vfs {
             ZERO => (true, true),
             _ => return Err(Error::unsupported(format!("fallocate with the mode {mode:#x} is not offered"))),
         };
-        if extend && end > data.size() {
-            data.edit(&Edit::Resize(end), false, now).await?;
-        }
+        // Every mode counts as a change of the file.
+        let first = if extend && end > data.size() { Edit::Resize(end) } else { Edit::Touch };
+        data.edit(&first, drop_ids, now).await?;
         if zero {
-            data.edit(&Edit::Zero(offset..end), false, now).await?;
+            data.edit(&Edit::Zero(offset..end), drop_ids, now).await?;
         }
         Ok(())
     }
@@ -67,11 +69,11 @@ impl Vfs {
     }
 
     /// Copies bytes between two open files. Returns how many; fewer than asked for at the end of the source, or because one
-    /// call does not copy more than 16 MiB.
+    /// call does not copy more than 16 MiB. `drop_ids`: the caller may not keep set-id bits.
     ///
     /// # Errors
     /// `CrossDevice` between a shadow and the tree, and what reading and writing fail with.
-    pub async fn copy_file_range(&self, from: (u64, u64), to: (u64, u64), len: u64) -> Result<u32> {
+    pub async fn copy_file_range(&self, from: (u64, u64), to: (u64, u64), len: u64, drop_ids: bool) -> Result<u32> {
         match (as_shadow(from.0), as_shadow(to.0)) {
             (Some(a), Some(b)) => {
                 let copied = self.shadow.copy_file_range(a, from.1, b, to.1, len).map_err(local)?;
@@ -90,7 +92,7 @@ impl Vfs {
                 break;
             }
             let edit = Edit::Write { offset: to.1.saturating_add(done), data: &bytes, append: false };
-            target.edit(&edit, false, self.world.up.now()).await?;
+            target.edit(&edit, drop_ids, self.world.up.now()).await?;
             done += bytes.len() as u64;
         }
         Ok(u32::try_from(done).unwrap_or(u32::MAX))

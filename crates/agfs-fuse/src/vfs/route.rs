@@ -49,7 +49,7 @@ pub(super) fn local(e: shadow::Errno) -> Error {
 }
 
 impl Vfs {
-    /// The room of what lies in a directory.
+    /// The room of what lies in a directory. Fails with `NotFound` for one that was removed: nothing lies in it.
     pub(super) async fn room_below(&self, dir: u64) -> Result<Room> {
         if is_shadow(dir) {
             return Ok(Room::Shadow(Place::Inner(dir)));
@@ -57,6 +57,9 @@ impl Vfs {
         let id = FileId(dir);
         let node = match self.world.tree.node(id) {
             Some(node) => node,
+            None if self.orphan(id).is_some() => {
+                return Err(Error::not_found(format!("the directory {id} was removed")));
+            }
             None => self.node(id).await?,
         };
         if !node.is_shadow() {

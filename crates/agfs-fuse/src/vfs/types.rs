@@ -38,6 +38,11 @@ pub struct Stat {
     pub btime: Timestamp,
 }
 
+/// Stored bytes in units of 512, in whole blocks of 4 KiB as local file systems have them.
+const fn blocks(stored: u64) -> u64 {
+    stored.div_ceil(4_096).saturating_mul(8)
+}
+
 impl Stat {
     /// What is shown of a node, with its uncommitted state on top.
     pub fn of(node: &TreeNode, overlay: Option<Overlay>, gone: bool) -> Stat {
@@ -51,7 +56,7 @@ impl Stat {
             nlink: if gone { 0 } else { node.nlink() },
             rdev: node.rdev(),
             size: node.size(),
-            blocks: node.allocated().div_ceil(512),
+            blocks: blocks(node.allocated()),
             atime: attr.atime,
             mtime: attr.mtime,
             ctime: attr.ctime,
@@ -59,7 +64,7 @@ impl Stat {
         };
         if let Some(local) = overlay {
             stat.size = local.size;
-            stat.blocks = local.allocated.div_ceil(512);
+            stat.blocks = blocks(local.allocated);
             stat.mtime = local.mtime;
             stat.ctime = local.ctime.max(stat.ctime);
             stat.atime = local.atime.unwrap_or(stat.atime);

@@ -2,8 +2,9 @@
 
 use super::Vfs;
 use super::route::{Room, local};
+use agfs_core::node::Xattrs;
 use agfs_core::op::{Op, XattrMode};
-use agfs_core::{Error, ErrorKind, Result};
+use agfs_core::{Error, ErrorKind, FileId, Result, xattr};
 use std::sync::Arc;
 
 /// The namespaces of attributes that are only kept. Those of `system.` (access control lists) would have to be enforced.
@@ -51,18 +52,14 @@ impl Vfs {
         Ok(names)
     }
 
-    async fn xattrs(&self, id: agfs_core::FileId) -> Result<Option<Arc<agfs_core::node::Xattrs>>> {
+    async fn xattrs(&self, id: FileId) -> Result<Option<Arc<Xattrs>>> {
         if let Some(node) = self.world.tree.node(id) {
             return Ok(node.xattrs.clone());
         }
-        match self.inodes.get(id) {
-            Some(data) => {
-                data.follow().await?;
-                let node = self.world.tree.node(id);
-                Ok(node.unwrap_or_else(|| data.last_node().0).xattrs.clone())
-            }
-            None => Ok(self.node(id).await?.xattrs.clone()),
+        if let Some(data) = self.inodes.held(&self.world, id) {
+            data.follow().await?;
         }
+        Ok(self.node_or_orphan(id).await?.xattrs.clone())
     }
 
     /// Sets an attribute, with the flags of setxattr(2).
@@ -85,7 +82,7 @@ impl Vfs {
             _ => return Err(Error::invalid(format!("setxattr with the flags {flags:#x} is not offered"))),
         };
         let op = Op::SetXattr { file_id, name: name.to_vec(), value: value.to_vec(), mode };
-        self.world.apply(op).await.map(drop)
+        self.change_xattrs(file_id, op, |xattrs| xattr::set(xattrs, file_id, name, value, mode)).await
     }
 
     /// Removes an attribute.
@@ -96,7 +93,30 @@ impl Vfs {
         check(name)?;
         match Self::room_of(ino) {
             Room::Shadow(place) => self.shadow.removexattr(place, name).map_err(local),
-            Room::Tree(file_id) => self.world.apply(Op::RemoveXattr { file_id, name: name.to_vec() }).await.map(drop),
+            Room::Tree(file_id) => {
+                let op = Op::RemoveXattr { file_id, name: name.to_vec() };
+                self.change_xattrs(file_id, op, |xattrs| xattr::remove(xattrs, file_id, name)).await
+            }
         }
+    }
+
+    /// Applies `op`; for a node that no name leads to, `edit` does the same here.
+    async fn change_xattrs(&self, id: FileId, op: Op, edit: impl FnOnce(&mut Xattrs) -> Result<()>) -> Result<()> {
+        self.world.writable()?;
+        if self.orphan(id).is_none() {
+            match self.world.apply(op).await {
+                Err(e) if e.kind() == ErrorKind::Stale && self.orphan(id).is_some() => {}
+                other => return other.map(drop),
+            }
+        }
+        let orphan = self.orphan(id).ok_or_else(|| Error::stale(format!("the node {id} is gone")))?;
+        let now = self.world.up.now();
+        orphan.edit_gone(|node| {
+            let mut xattrs = node.xattrs.as_deref().cloned().unwrap_or_default();
+            edit(&mut xattrs)?;
+            node.xattrs = (!xattrs.is_empty()).then(|| Arc::new(xattrs));
+            node.attr.ctime = now;
+            Ok(())
+        })
     }
 }

@@ -243,7 +243,7 @@ impl Both {
         ];
         let (mode, offset, len) = (modes[rng.below(5) as usize], rng.below(300_000), 1 + rng.below(200_000));
         let real = rustix::fs::fallocate(&pair.real, mode, offset, len).map_err(|e| e.raw_os_error());
-        let ours = self.m.vfs.fallocate(pair.fh, offset, len, mode.bits() as i32).await.map_err(|e| of(&e));
+        let ours = self.m.vfs.fallocate(pair.fh, offset, len, mode.bits() as i32, false).await.map_err(|e| of(&e));
         (format!("fallocate {} {mode:?} {offset}+{len}", pair.ino), real, ours)
     }
 

@@ -2,6 +2,7 @@
 
 mod commits;
 mod differential;
+mod orphans;
 mod outage;
 mod policy;
 mod shadows;

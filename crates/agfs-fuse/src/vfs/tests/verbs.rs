@@ -159,8 +159,8 @@ async fn ranges_are_copied_within_and_between_files() {
     let m = mount(&server);
     let (a, b) = (m.put(TOP, "a", b"0123456789").await, m.put(TOP, "b", b"").await);
     let (fa, fb) = (m.open(a, O_RDONLY).await, m.open(b, O_RDWR).await);
-    assert_eq!(m.vfs.copy_file_range((fa, 5), (fb, 2), 100).await.unwrap(), 5, "up to the end of the source");
-    assert_eq!(m.vfs.copy_file_range((fa, 50), (fb, 0), 100).await.unwrap(), 0);
+    assert_eq!(m.vfs.copy_file_range((fa, 5), (fb, 2), 100, false).await.unwrap(), 5, "up to the end of the source");
+    assert_eq!(m.vfs.copy_file_range((fa, 50), (fb, 0), 100, false).await.unwrap(), 0);
     m.close(fb).await;
     assert_eq!(mount(&server).content(b).await, b"\x00\x0056789");
 }
@@ -172,9 +172,9 @@ async fn what_fallocate_does_not_offer_is_said_so() {
     let f = m.put(TOP, "f", b"0123456789").await;
     let fh = m.open(f, O_RDWR).await;
     for mode in [libc::FALLOC_FL_COLLAPSE_RANGE, libc::FALLOC_FL_INSERT_RANGE, libc::FALLOC_FL_PUNCH_HOLE] {
-        assert_eq!(m.vfs.fallocate(fh, 0, 4_096, mode).await.unwrap_err().kind(), ErrorKind::Unsupported);
+        assert_eq!(m.vfs.fallocate(fh, 0, 4_096, mode, false).await.unwrap_err().kind(), ErrorKind::Unsupported);
     }
-    assert_eq!(m.vfs.fallocate(fh, u64::MAX, 5, 0).await.unwrap_err().kind(), ErrorKind::FileTooLarge);
+    assert_eq!(m.vfs.fallocate(fh, u64::MAX, 5, 0, false).await.unwrap_err().kind(), ErrorKind::FileTooLarge);
     assert_eq!(m.vfs.write(fh, i64::MAX as u64, b"xx", false).await.unwrap_err().kind(), ErrorKind::FileTooLarge);
     m.close(fh).await;
     assert_eq!(server.version_no(f), 1);
