@@ -64,6 +64,8 @@ pub struct ServerInfo {
     pub data_dir: String,
     /// Its time.
     pub time: Timestamp,
+    /// Bytes of the disk that contents and metadata are on, and those free; `None` when there is no such limit.
+    pub capacity: Option<(u64, u64)>,
 }
 
 fn space_info(reply: v1::SpaceReply) -> Result<SpaceInfo> {
@@ -171,6 +173,7 @@ impl Connection {
             store_url: reply.store_url,
             data_dir: reply.data_dir,
             time: Timestamp(reply.time_ns),
+            capacity: Some((reply.capacity_total, reply.capacity_free)).filter(|(total, _)| *total > 0),
         })
     }
 }

@@ -30,7 +30,7 @@ counted! {
     }
     /// Calls to the server.
     Call {
-        Apply = "apply", GetChunk = "get_chunk", GetNodes = "get_nodes", ListDir = "list_dir", ManifestOf = "manifest_of",
+        Apply = "apply", Capacity = "capacity", GetChunk = "get_chunk", GetNodes = "get_nodes", ListDir = "list_dir", ManifestOf = "manifest_of",
         PutChunks = "put_chunks", Sync = "sync",
     }
 }

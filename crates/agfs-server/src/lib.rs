@@ -4,6 +4,7 @@
 //! `blob` (contents in packs). `grpc` and `http` are thin entrances. Nothing here knows of FUSE or of the client's caches.
 
 pub mod blob;
+mod capacity;
 pub mod config;
 pub mod engine;
 mod grpc;

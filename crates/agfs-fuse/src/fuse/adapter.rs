@@ -325,7 +325,7 @@ impl Filesystem for Adapter {
     }
 
     fn statfs(&self, _req: &Request, ino: INodeNo, reply: ReplyStatfs) {
-        serve!(self, Statfs, ino, reply, |vfs| async { vfs.statfs(ino.0) }, |s| {
+        serve!(self, Statfs, ino, reply, |vfs| vfs.statfs(ino.0), |s| {
             reply.statfs(s.blocks, s.free, s.available, s.files, s.files_free, s.block, 255, s.block)
         });
     }

@@ -318,6 +318,11 @@ impl FakeUpstream {
 
 #[async_trait]
 impl Upstream for FakeUpstream {
+    async fn capacity(&self) -> Result<Option<(u64, u64)>> {
+        self.reachable()?;
+        Ok(Some((1 << 40, 1 << 39)))
+    }
+
     async fn apply(&self, ops: Vec<TimedOp>, chunks: Vec<EncodedChunk>, _durable: Durable) -> Result<Seq> {
         self.reachable()?;
         if self.apply_gated.load(Ordering::Acquire) {

@@ -42,6 +42,8 @@ pub trait Upstream: Send + Sync + 'static {
     async fn next_file_id(&self) -> Result<FileId>;
     /// Makes everything applied so far durable on the server's disk, or in the object store.
     async fn sync(&self, object: bool) -> Result<Seq>;
+    /// Bytes of the disk that the server keeps everything on, and those free; `None` when there is no such limit.
+    async fn capacity(&self) -> Result<Option<(u64, u64)>>;
     /// Returns at once when the stream is up, else when it is up again.
     async fn wait_connected(&self) -> Result<()>;
     /// Tells the server with the next acknowledgement how many bytes here are not committed.

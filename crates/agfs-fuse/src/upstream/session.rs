@@ -86,6 +86,11 @@ impl Upstream for SessionUpstream {
         self.session.sync(object).await
     }
 
+    async fn capacity(&self) -> Result<Option<(u64, u64)>> {
+        self.count(Call::Capacity);
+        Ok(self.session.connection().server_info().await?.capacity)
+    }
+
     async fn wait_connected(&self) -> Result<()> {
         self.session.wait_connected().await
     }

@@ -13,6 +13,7 @@ mod handles;
 mod name;
 mod range;
 mod route;
+mod statfs;
 mod types;
 mod xattr;
 
@@ -44,6 +45,7 @@ pub struct Vfs {
     files: Handles<FileHandle>,
     dirs: Handles<DirHandle>,
     has_epoch: AtomicBool,
+    capacity: statfs::Capacity,
 }
 
 impl Vfs {
@@ -65,6 +67,7 @@ impl Vfs {
             files: Handles::default(),
             dirs: Handles::default(),
             has_epoch: AtomicBool::new(false),
+            capacity: statfs::Capacity::default(),
         })
     }
 

@@ -1,7 +1,7 @@
-//! Ranges of open files: fallocate, lseek, copy_file_range; and statfs.
+//! Ranges of open files: fallocate, lseek, copy_file_range.
 
-use super::route::{Room, as_shadow, local};
-use super::{Statfs, Vfs};
+use super::Vfs;
+use super::route::{as_shadow, local};
 use crate::content::Edit;
 use agfs_core::manifest::MAX_FILE_SIZE;
 use agfs_core::{Error, ErrorKind, Result};
@@ -96,35 +96,5 @@ impl Vfs {
             done += bytes.len() as u64;
         }
         Ok(u32::try_from(done).unwrap_or(u32::MAX))
-    }
-
-    /// Numbers for df(1). A space has no size of its own, and the disk of this machine says nothing about the server's: a
-    /// petabyte and a billion files, all free, keep every program content. A shadow's inside shows the local disk.
-    ///
-    /// # Errors
-    /// Those of the local disk.
-    pub fn statfs(&self, ino: u64) -> Result<Statfs> {
-        if let Room::Shadow(_) = Self::room_of(ino) {
-            let s = self.shadow.statfs().map_err(local)?;
-            return Ok(Statfs {
-                block: u32::try_from(s.frsize).unwrap_or(4_096),
-                blocks: s.blocks,
-                free: s.bfree,
-                available: s.bavail,
-                files: s.files,
-                files_free: s.ffree,
-            });
-        }
-        let blocks = (1u64 << 50) / 4_096;
-        let (nodes, _) = self.world.tree.counts();
-        let files = 1u64 << 30;
-        Ok(Statfs {
-            block: 4_096,
-            blocks,
-            free: blocks,
-            available: blocks,
-            files,
-            files_free: files.saturating_sub(nodes),
-        })
     }
 }

@@ -1,6 +1,7 @@
 //! Spaces, and what is live.
 
 use super::{Service, author, checked, fail, outside};
+use crate::capacity;
 use crate::ops::{NewSpace, SpaceInfo};
 use agfs_core::id::OpId;
 use agfs_core::space::SpaceType;
@@ -81,11 +82,18 @@ impl Spaces for Service {
     }
 
     async fn server_info(&self, _: Request<v1::ServerInfoRequest>) -> Reply<v1::ServerInfoReply> {
+        let about = self.about.clone();
+        // A disk that does not answer must not hold up other calls.
+        let capacity = tokio::task::spawn_blocking(move || capacity::of(&about.store_url, about.data_dir.as_ref()))
+            .await
+            .unwrap_or_default();
         Ok(Response::new(v1::ServerInfoReply {
             version: self.about.version.clone(),
             store_url: self.about.store_url.clone(),
             data_dir: self.about.data_dir.clone(),
             time_ns: self.engine.clock.now().0,
+            capacity_total: capacity.total,
+            capacity_free: capacity.free,
         }))
     }
 }

@@ -202,3 +202,15 @@ async fn a_new_file_in_a_set_group_id_directory_has_its_group() {
     assert_eq!((sub.gid, sub.mode), (77, 0o2755));
     assert_eq!(m.vfs.getattr(dir).await.unwrap().stat.nlink, 3);
 }
+
+#[tokio::test]
+async fn the_room_is_that_of_the_server_and_stays_as_it_was_while_it_is_away() {
+    let server = FakeServer::new();
+    let m = mount(&server);
+    let s = m.vfs.statfs(1).await.unwrap();
+    assert_eq!((s.blocks * u64::from(s.block), s.free * u64::from(s.block)), (1 << 40, 1 << 39));
+    assert_eq!(s.free, s.available);
+    assert!(s.files_free < s.files);
+    m.vfs.world().stream.set(false);
+    assert_eq!(m.vfs.statfs(1).await.unwrap(), s);
+}
