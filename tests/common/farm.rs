@@ -35,6 +35,8 @@ pub struct Farm {
     mounts: BTreeMap<PathBuf, Child>,
     made: usize,
     watchdog: Watchdog,
+    /// Why programs may be told EIO in this test.
+    eio: Option<&'static str>,
 }
 
 impl Farm {
@@ -55,7 +57,13 @@ impl Farm {
             std::fs::create_dir_all(work.join(dir)).unwrap();
         }
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        Farm { work, port, server: None, mounts: BTreeMap::new(), made: 0, watchdog: Watchdog::new(TEST) }
+        Farm { work, port, server: None, mounts: BTreeMap::new(), made: 0, watchdog: Watchdog::new(TEST), eio: None }
+    }
+
+    /// Lets clients answer EIO in this test, for this reason. In all others it fails the test, whoever was told and whether it
+    /// noticed or not.
+    pub fn expect_eio(&mut self, why: &'static str) {
+        self.eio = Some(why);
     }
 
     /// A path below the test's own directory.
@@ -328,15 +336,34 @@ impl Drop for Farm {
         if let Some(mut server) = self.server.take() {
             end(&mut server);
         }
-        if failed {
+        let eio = if failed || self.eio.is_some() { Vec::new() } else { self.eio_answers() };
+        if failed || !eio.is_empty() {
             self.tell();
         } else {
             let _ = std::fs::remove_dir_all(&self.work);
         }
+        assert!(eio.is_empty(), "clients answered EIO:\n{}", eio.join("\n"));
     }
 }
 
 impl Farm {
+    /// What the clients' logs say of requests that were answered with EIO, and of handlers that panicked.
+    fn eio_answers(&self) -> Vec<String> {
+        let kinds = ["unavailable", "outcome_unknown", "timed_out", "io", "internal"].map(|k| format!("kind=\"{k}\""));
+        let logs = std::fs::read_dir(&self.work).into_iter().flatten().flatten();
+        let logs = logs.filter(|e| e.file_name().to_string_lossy().starts_with("mount"));
+        let text: String = logs
+            .filter_map(|e| std::fs::read(e.path()).ok())
+            .map(|b| String::from_utf8_lossy(&b).into_owned())
+            .collect();
+        let is_eio = |line: &&str| {
+            line.contains("request=") && kinds.iter().any(|k| line.contains(k))
+                || line.contains("damaged content")
+                || line.contains("panicked")
+        };
+        text.lines().filter(is_eio).map(str::to_owned).collect()
+    }
+
     /// What a failed test leaves to read.
     fn tell(&self) {
         if self.watchdog.barked() {
