@@ -349,9 +349,9 @@ impl Filesystem for Adapter {
         serve!(self, Getxattr, ino, reply, |vfs| vfs.getxattr(ino.0, &name), |value| reply_sized(reply, size, &value));
     }
 
-    fn listxattr(&self, _req: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
-        let ino = INodeNo(self.numbers.inner(ino));
-        serve!(self, Listxattr, ino, reply, |vfs| vfs.listxattr(ino.0), |names| reply_sized(reply, size, &names));
+    fn listxattr(&self, req: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
+        let (ino, who) = (INodeNo(self.numbers.inner(ino)), caller(req));
+        serve!(self, Listxattr, ino, reply, |vfs| vfs.listxattr(ino.0, who), |names| reply_sized(reply, size, &names));
     }
 
     fn removexattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {

@@ -1,7 +1,7 @@
 //! Extended attributes, in the namespaces that a local file system has; access control lists are not offered.
 
-use super::Vfs;
 use super::route::{Room, local};
+use super::{Caller, Vfs};
 use agfs_core::node::Xattrs;
 use agfs_core::op::{Op, XattrMode};
 use agfs_core::{Error, ErrorKind, FileId, Result, xattr};
@@ -35,21 +35,23 @@ impl Vfs {
         })
     }
 
-    /// The names of all attributes, each followed by a NUL.
+    /// The names of all attributes, each followed by a NUL. Those of the namespace `trusted` are there for root only.
     ///
     /// # Errors
     /// `Stale`.
-    pub async fn listxattr(&self, ino: u64) -> Result<Vec<u8>> {
-        let xattrs = match Self::room_of(ino) {
-            Room::Shadow(place) => return self.shadow.listxattr(place).map_err(local),
-            Room::Tree(id) => self.xattrs(id).await?,
+    pub async fn listxattr(&self, ino: u64, caller: Caller) -> Result<Vec<u8>> {
+        let all = match Self::room_of(ino) {
+            Room::Shadow(place) => self.shadow.listxattr(place).map_err(local)?,
+            Room::Tree(id) => {
+                let xattrs = self.xattrs(id).await?;
+                xattrs.iter().flat_map(|all| all.keys()).flat_map(|name| [name.as_slice(), &[0]].concat()).collect()
+            }
         };
-        let mut names = Vec::new();
-        for name in xattrs.iter().flat_map(|all| all.keys()) {
-            names.extend_from_slice(name);
-            names.push(0);
+        if caller.uid == 0 {
+            return Ok(all);
         }
-        Ok(names)
+        let names = all.split_inclusive(|byte| *byte == 0).filter(|name| !name.starts_with(b"trusted."));
+        Ok(names.flatten().copied().collect())
     }
 
     async fn xattrs(&self, id: FileId) -> Result<Option<Arc<Xattrs>>> {

@@ -46,7 +46,7 @@ async fn a_file_that_only_the_kernel_holds_can_be_opened_again() {
     let again = m.vfs.setxattr(ino, b"user.a", b"2", libc::XATTR_CREATE).await;
     assert_eq!(again.unwrap_err().kind(), ErrorKind::AlreadyExists);
     assert_eq!(m.vfs.getxattr(ino, b"user.a").await.unwrap(), b"1");
-    assert_eq!(m.vfs.listxattr(ino).await.unwrap(), b"user.a\0");
+    assert_eq!(m.vfs.listxattr(ino, ROOT).await.unwrap(), b"user.a\0");
     m.vfs.removexattr(ino, b"user.a").await.unwrap();
     assert_eq!(m.vfs.getxattr(ino, b"user.a").await.unwrap_err().kind(), ErrorKind::NoAttribute);
     m.vfs.forget(ino, 1);

@@ -96,7 +96,10 @@ async fn extended_attributes() {
     assert_eq!(set(b"user.b", b"2", libc::XATTR_REPLACE).await.unwrap_err().kind(), ErrorKind::NoAttribute);
     set(b"user.b", b"", 0).await.unwrap();
     assert_eq!(attr(&m, ino, b"user.a").await, Ok(b"1".to_vec()));
-    assert_eq!(m.vfs.listxattr(ino).await.unwrap(), b"user.a\0user.b\0");
+    assert_eq!(m.vfs.listxattr(ino, ROOT).await.unwrap(), b"user.a\0user.b\0");
+    m.vfs.setxattr(ino, b"trusted.c", b"3", 0).await.unwrap();
+    assert_eq!(m.vfs.listxattr(ino, ROOT).await.unwrap(), b"trusted.c\0user.a\0user.b\0");
+    assert_eq!(m.vfs.listxattr(ino, USER).await.unwrap(), b"user.a\0user.b\0", "trusted is for root");
     assert_eq!(mount(&server).vfs.getxattr(ino, b"user.b").await.unwrap(), b"");
     m.vfs.removexattr(ino, b"user.a").await.unwrap();
     assert_eq!(m.vfs.removexattr(ino, b"user.a").await.unwrap_err().kind(), ErrorKind::NoAttribute);
