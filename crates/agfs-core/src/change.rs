@@ -6,6 +6,7 @@ use crate::event::Event;
 use crate::id::{FileId, OpId, Seq};
 use crate::name::Name;
 use crate::node::{Node, NodeKind};
+use crate::time::Timestamp;
 
 /// One change of a node or a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,4 +59,15 @@ pub struct ChangeSet {
     pub op_id: OpId,
     /// All changes, in order.
     pub changes: Vec<Change>,
+}
+
+impl ChangeSet {
+    /// When the latest of the changes was made, as far as the nodes in it say: every change of a name puts a directory.
+    pub fn time(&self) -> Option<Timestamp> {
+        let ctime = |change: &Change| match change {
+            Change::Put(node) => Some(node.attr.ctime),
+            Change::Drop(_) | Change::Bind { .. } | Change::Unbind { .. } => None,
+        };
+        self.changes.iter().filter_map(ctime).max()
+    }
 }

@@ -57,7 +57,7 @@ impl TreeSink for Sink {
     fn changes(&self, set: &ChangeSet, own: bool) {
         let touched = self.tree.apply(set);
         for t in touched.iter().filter(|t| t.after.is_none()) {
-            self.inodes.orphan(t.id, t.before.clone(), || self.known.is_known(t.id));
+            self.inodes.orphan(t.id, t.before.clone(), set.time(), || self.known.is_known(t.id));
         }
         // What this mount did itself, its kernel knows.
         if !own && !touched.is_empty() {

@@ -82,7 +82,7 @@ impl InodeData {
                 // Somebody else's version came first. Ours is the later close: it goes on top, whole.
                 Err(e) if e.kind() == ErrorKind::Conflict => whole = true,
                 Err(e) if matches!(e.kind(), ErrorKind::Stale | ErrorKind::NotFound) => {
-                    self.mark_gone(None);
+                    self.mark_gone(None, None);
                     return Ok(committed);
                 }
                 Err(e) => {

@@ -5,6 +5,7 @@
 
 use super::extents::Extents;
 use super::local::Local;
+use super::table::lost_at;
 use crate::tree::TreeNode;
 use crate::world::World;
 use agfs_core::attr::AttrChange;
@@ -104,8 +105,9 @@ impl InodeData {
         state
     }
 
-    /// The file has lost its last name. What the tree held of it last is kept for those who have it open.
-    pub fn mark_gone(&self, last: Option<Arc<TreeNode>>) {
+    /// The file has lost its last name, at the time `when` if that is known. What the tree held of it last is kept for those
+    /// who have it open.
+    pub fn mark_gone(&self, last: Option<Arc<TreeNode>>, when: Option<Timestamp>) {
         let mut state = self.state.lock();
         if let Some(last) = last
             && !state.local.as_ref().is_some_and(Local::differs)
@@ -114,6 +116,7 @@ impl InodeData {
             state.base = Base { node: last, extents: None };
             state.local = None;
         }
+        state.base.node = lost_at(&state.base.node, when);
         state.gone = true;
         let pending = state.local.as_mut().map_or(0, Local::forget_pending);
         drop(state);
@@ -131,7 +134,7 @@ impl InodeData {
         match self.world.tree.fetch(self.world.up.as_ref(), self.id).await {
             Ok(_) => Ok(()),
             Err(e) if e.kind() == ErrorKind::Stale => {
-                self.mark_gone(None);
+                self.mark_gone(None, None);
                 Ok(())
             }
             Err(e) => Err(e),

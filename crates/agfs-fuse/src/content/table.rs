@@ -5,7 +5,7 @@
 use super::inode::InodeData;
 use crate::tree::TreeNode;
 use crate::world::World;
-use agfs_core::FileId;
+use agfs_core::{FileId, Timestamp};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ impl InodeTable {
         }
         let last = orphans.get_mut(&id)?.take()?;
         let data = Arc::new(InodeData::new(world.clone(), last));
-        data.mark_gone(None);
+        data.mark_gone(None, None);
         entries.insert(id, Entry { data: data.clone(), opens: 0 });
         Some(data)
     }
@@ -83,20 +83,27 @@ impl InodeTable {
         state.drop_unused(id);
     }
 
-    /// A node has lost its last name; `last` is what the tree held of it. It stays an orphan if the kernel knows it, which
-    /// `is_known` is asked after it was noted: a [`InodeTable::forget`] that comes in between finds it.
-    pub fn orphan(&self, id: FileId, last: Option<Arc<TreeNode>>, is_known: impl FnOnce() -> bool) {
+    /// A node has lost its last name, at the time `when`; `last` is what the tree held of it. It stays an orphan if the
+    /// kernel knows it, which `is_known` is asked after it was noted: a [`InodeTable::forget`] that comes in between finds it.
+    pub fn orphan(
+        &self,
+        id: FileId,
+        last: Option<Arc<TreeNode>>,
+        when: Option<Timestamp>,
+        is_known: impl FnOnce() -> bool,
+    ) {
         let data = {
             let mut state = self.state.lock();
             let data = state.entries.get(&id).map(|entry| entry.data.clone());
             if data.is_none() && last.is_none() {
                 return;
             }
-            state.orphans.insert(id, last.clone().filter(|_| data.is_none()));
+            let alone = last.clone().filter(|_| data.is_none());
+            state.orphans.insert(id, alone.map(|node| lost_at(&node, when)));
             data
         };
         if let Some(data) = data {
-            data.mark_gone(last);
+            data.mark_gone(last, when);
         }
         if !is_known() {
             self.forget(id);
@@ -131,4 +138,12 @@ impl InodeTable {
         let state = self.state.lock();
         state.entries.len() + state.orphans.values().filter(|last| last.is_some()).count()
     }
+}
+
+/// The node after losing a name, which is a change of its attributes.
+pub(super) fn lost_at(node: &Arc<TreeNode>, when: Option<Timestamp>) -> Arc<TreeNode> {
+    let Some(when) = when else { return node.clone() };
+    let mut node = node.as_ref().clone();
+    node.attr.ctime = node.attr.ctime.max(when);
+    Arc::new(node)
 }

@@ -226,6 +226,12 @@ impl Filesystem for Adapter {
         _lock_owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
+        if write_flags.contains(WriteFlags::FUSE_WRITE_CACHE) {
+            let data = data.to_vec();
+            return serve!(self, Write, ino, reply, |vfs| vfs.write_page(fh.0, offset, &data), |written| {
+                reply.written(written)
+            });
+        }
         let drop_ids = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
         let written = {
             let _context = self.runtime.enter();

@@ -64,6 +64,10 @@ impl Vfs {
             atime: set.atime.map(|t| t.unwrap_or(now)),
             mtime: set.mtime.map(|t| t.unwrap_or(now)),
         };
+        if change.is_empty() && set.size.is_none() {
+            // chown(2) with neither owner nor group: all that it does for a new one, to the one there is.
+            change.uid = Some(self.node_or_orphan(id).await?.attr.uid);
+        }
         if !change.is_empty() {
             let data = self.inodes.held(&self.world, id);
             if let Some(data) = &data {

@@ -1,7 +1,6 @@
 //! Open directories: opendir, readdir, readdirplus, releasedir, fsyncdir.
 //!
-//! A handle lists a snapshot, taken when it was opened and again when it is read from the start; so offsets stay good
-//! whatever comes and goes.
+//! A handle lists a snapshot, taken whenever it is read from the start; so offsets stay good whatever comes and goes.
 
 use super::route::{Room, as_shadow, local, shadow_handle};
 use super::{DirItem, Entry, Vfs};
@@ -18,13 +17,7 @@ type Snapshot = Arc<Vec<(Name, FileId)>>;
 /// One open of a directory of the tree.
 pub(super) struct DirHandle {
     id: FileId,
-    state: Mutex<DirState>,
-}
-
-struct DirState {
-    snapshot: Option<Snapshot>,
-    /// Whether it was read from.
-    read: bool,
+    snapshot: Mutex<Option<Snapshot>>,
 }
 
 /// Takes a listing entry by entry, and says whether there was room for the one given.
@@ -43,8 +36,9 @@ impl Vfs {
             Err(e) if e.kind() == ErrorKind::NotFound => FileId(ino),
             Err(e) => return Err(e),
         };
-        let snapshot = self.list(id).await?;
-        Ok(self.dirs.insert(DirHandle { id, state: Mutex::new(DirState { snapshot: Some(snapshot), read: false }) }))
+        // Loaded now, so that what hinders it is told by the open.
+        self.list(id).await?;
+        Ok(self.dirs.insert(DirHandle { id, snapshot: Mutex::new(None) }))
     }
 
     async fn list(&self, id: FileId) -> Result<Snapshot> {
@@ -72,18 +66,12 @@ impl Vfs {
             return self.readdir_shadow(fh, offset, plus, take).map_err(local);
         }
         let handle = self.dirs.get(fh)?;
-        let kept = {
-            let mut state = handle.state.lock();
-            // The snapshot of opendir serves the first read from the start; a later one takes its own.
-            let keep = offset > 0 || !state.read;
-            state.read = true;
-            state.snapshot.clone().filter(|_| keep)
-        };
+        let kept = handle.snapshot.lock().clone().filter(|_| offset > 0);
         let snapshot = match kept {
             Some(snapshot) => snapshot,
             None => {
                 let snapshot = self.list(handle.id).await?;
-                handle.state.lock().snapshot = Some(snapshot.clone());
+                *handle.snapshot.lock() = Some(snapshot.clone());
                 snapshot
             }
         };

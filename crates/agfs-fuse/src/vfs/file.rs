@@ -55,12 +55,14 @@ impl Vfs {
             _ => return Err(Error::invalid(format!("{} is not a regular file", node.id))),
         }
         let id = node.id;
-        let writes = flags & libc::O_ACCMODE != libc::O_RDONLY;
+        // On Linux O_TRUNC cuts a file that is opened for reading, too.
+        let cuts = flags & libc::O_TRUNC != 0 && !created;
+        let writes = flags & libc::O_ACCMODE != libc::O_RDONLY || cuts;
         if writes {
             self.world.writable()?;
         }
         let data = self.inodes.open(&self.world, node);
-        if flags & libc::O_TRUNC != 0 && writes && !created {
+        if cuts {
             let truncated = data.try_edit(&Edit::Resize(0), caller.uid != 0, self.world.up.now());
             if let Err(e) = truncated.unwrap_or_else(|| Err(Error::stale("a commit is reading the file"))) {
                 self.inodes.close(id);
@@ -103,6 +105,21 @@ impl Vfs {
         let edit = Edit::Write { offset, data, append: handle.append };
         let written = handle.data.try_edit(&edit, drop_ids, self.world.up.now())?;
         Some(written.map(|at| self.written(&handle, (offset, at), data.len(), drop_ids)))
+    }
+
+    /// Writes what a program changed in a page of a shared mapping. It goes to its place, by whatever handle it comes: also
+    /// by one that appends.
+    ///
+    /// # Errors
+    /// As [`Vfs::write`].
+    pub async fn write_page(&self, fh: u64, offset: u64, data: &[u8]) -> Result<u32> {
+        if as_shadow(fh).is_some() {
+            return self.write(fh, offset, data, false).await;
+        }
+        let handle = self.files.get(fh)?;
+        let edit = Edit::Write { offset, data, append: false };
+        handle.data.edit(&edit, false, self.world.up.now()).await?;
+        Ok(u32::try_from(data.len()).unwrap_or(u32::MAX))
     }
 
     /// Writes at `offset`, or at the end for a handle that appends.

@@ -35,8 +35,11 @@ async fn a_file_that_only_the_kernel_holds_can_be_opened_again() {
     let server = FakeServer::new();
     let m = mount(&server);
     let ino = m.put(1, "f", b"hello").await;
+    let before = m.vfs.getattr(ino).await.unwrap().stat;
     m.vfs.unlink(1, b"f").await.unwrap();
     assert_eq!(stat(&m, ino).await, (0, 5));
+    let after = m.vfs.getattr(ino).await.unwrap().stat;
+    assert!(after.ctime > before.ctime && after.mtime == before.mtime, "losing a link is a change of attributes");
     assert_eq!(m.content(ino).await, b"hello");
     let fh = m.open(ino, libc::O_WRONLY | libc::O_APPEND).await;
     m.vfs.write(fh, 5, b" there", false).await.unwrap();

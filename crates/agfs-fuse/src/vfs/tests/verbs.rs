@@ -217,3 +217,64 @@ async fn the_room_is_that_of_the_server_and_stays_as_it_was_while_it_is_away() {
     m.vfs.world().stream.set(false);
     assert_eq!(m.vfs.statfs(1).await.unwrap(), s);
 }
+
+#[tokio::test]
+async fn a_page_of_a_mapping_goes_to_its_place_through_a_handle_that_appends() {
+    let server = FakeServer::new();
+    let m = mount(&server);
+    let ino = m.put(1, "f", b"0123456789").await;
+    let fh = m.open(ino, O_RDWR | libc::O_APPEND).await;
+    m.vfs.write_page(fh, 2, b"xy").await.unwrap();
+    m.vfs.write(fh, 0, b"end", false).await.unwrap();
+    m.close(fh).await;
+    assert_eq!(m.content(ino).await, b"01xy456789end");
+}
+
+#[tokio::test]
+async fn a_file_opened_for_reading_is_cut_too_and_that_is_committed() {
+    let server = FakeServer::new();
+    let (m, other) = (mount(&server), mount(&server));
+    let ino = m.put(1, "f", b"0123456789").await;
+    let opened = m.vfs.open(ino, O_RDONLY | libc::O_TRUNC, ROOT).await.unwrap();
+    assert!(!opened.no_flush);
+    m.close(opened.fh).await;
+    assert!(other.content(ino).await.is_empty());
+    // One that is empty already is touched.
+    let before = m.vfs.getattr(ino).await.unwrap().stat;
+    let fh = m.open(ino, O_WRONLY | libc::O_TRUNC).await;
+    m.close(fh).await;
+    let after = other.vfs.getattr(ino).await.unwrap().stat;
+    assert!(after.mtime > before.mtime && after.ctime > before.ctime);
+}
+
+#[tokio::test]
+async fn a_listing_from_the_start_shows_the_present() {
+    let server = FakeServer::new();
+    let m = mount(&server);
+    let fh = m.vfs.opendir(1).await.unwrap();
+    for i in 0..3 {
+        m.put(1, &format!("f{i}"), b"").await;
+        let mut names = 0;
+        m.vfs
+            .readdir(fh, 0, false, &mut |_| {
+                names += 1;
+                true
+            })
+            .await
+            .unwrap();
+        assert_eq!(names, 2 + i + 1);
+    }
+    m.vfs.releasedir(fh).unwrap();
+}
+
+#[tokio::test]
+async fn setting_nothing_is_a_change_of_owner_to_the_same() {
+    let server = FakeServer::new();
+    let m = mount(&server);
+    let ino = m.put(1, "f", b"x").await;
+    m.vfs.setattr(ino, None, SetAttr { mode: Some(0o6755), ..SetAttr::default() }, ROOT).await.unwrap();
+    let before = m.vfs.getattr(ino).await.unwrap().stat;
+    let after = m.vfs.setattr(ino, None, SetAttr::default(), ROOT).await.unwrap().stat;
+    assert_eq!((after.mode, after.uid, after.mtime), (0o755, before.uid, before.mtime));
+    assert!(after.ctime > before.ctime);
+}
