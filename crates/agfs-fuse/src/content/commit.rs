@@ -257,7 +257,9 @@ impl InodeData {
             Some(ContentEdit::Whole(extents)) => Manifest::new(extents.iter().copied()).ok().map(|m| m.content_hash()),
             Some(ContentEdit::Splices { .. }) | None => None,
         };
-        let timed = |op| TimedOp { time: ctime, op };
+        // A change of attributes that came after the last write has been shown already.
+        let time = self.world.tree.node(self.id).map_or(ctime, |node| node.attr.ctime.max(ctime));
+        let timed = |op| TimedOp { time, op };
         let set = |change| timed(Op::SetAttr { file_id: self.id, change });
         let mut ops = match edit {
             Some(edit) => vec![timed(Op::SetContent { file_id: self.id, edit, mtime, mode })],

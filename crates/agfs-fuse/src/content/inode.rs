@@ -109,12 +109,19 @@ impl InodeData {
     /// who have it open.
     pub fn mark_gone(&self, last: Option<Arc<TreeNode>>, when: Option<Timestamp>) {
         let mut state = self.state.lock();
-        if let Some(last) = last
-            && !state.local.as_ref().is_some_and(Local::differs)
-            && last.version_no != state.base.node.version_no
-        {
-            state.base = Base { node: last, extents: None };
-            state.local = None;
+        match last {
+            // The bytes are those written here; attributes are never changed but in the tree.
+            Some(last) if state.local.as_ref().is_some_and(Local::differs) => {
+                let mut node = state.base.node.as_ref().clone();
+                (node.attr, node.xattrs) = (last.attr, last.xattrs.clone());
+                state.base.node = Arc::new(node);
+            }
+            Some(last) if last.version_no != state.base.node.version_no => {
+                state.base = Base { node: last, extents: None };
+                state.local = None;
+            }
+            Some(last) => state.base.node = last,
+            None => {}
         }
         state.base.node = lost_at(&state.base.node, when);
         state.gone = true;

@@ -233,3 +233,18 @@ async fn a_chunk_that_is_lost_is_damage_with_the_file_and_version_named() {
     assert_eq!(e.kind(), ErrorKind::Corrupt);
     assert!(e.message().contains("/precious") && e.message().contains("version 1"), "{e}");
 }
+
+#[tokio::test]
+async fn a_commit_does_not_take_ctime_back() {
+    let server = FakeServer::new();
+    let m = mount(&server);
+    let ino = m.put(1, "f", b"").await;
+    let fh = m.open(ino, libc::O_RDWR).await;
+    m.vfs.write(fh, 0, b"x", false).await.unwrap();
+    m.vfs.setxattr(ino, b"user.a", b"1", 0).await.unwrap();
+    let shown = m.vfs.getattr(ino).await.unwrap().stat;
+    m.vfs.fsync(fh, false).await.unwrap();
+    assert_eq!(m.vfs.getattr(ino).await.unwrap().stat.ctime, shown.ctime);
+    m.close(fh).await;
+    assert_eq!(mount(&server).vfs.getattr(ino).await.unwrap().stat.ctime, shown.ctime);
+}

@@ -69,3 +69,24 @@ async fn a_symbolic_link_and_a_special_file_are_held_like_a_file() {
     assert_eq!(&*m.vfs.readlink(link).await.unwrap(), b"to/there");
     assert_eq!((stat(&m, link).await.0, stat(&m, fifo).await.0), (0, 0));
 }
+
+#[tokio::test]
+async fn attributes_set_before_the_name_went_stay_with_what_was_written() {
+    let server = FakeServer::new();
+    let m = mount(&server);
+    let ino = m.put(1, "f", b"hello").await;
+    let fh = m.open(ino, libc::O_RDWR).await;
+    m.vfs.write(fh, 0, b"J", false).await.unwrap();
+    let set = SetAttr { mode: Some(0o4755), uid: Some(7), ..SetAttr::default() };
+    m.vfs.setattr(ino, None, set, ROOT).await.unwrap();
+    m.vfs.setxattr(ino, b"user.a", b"1", 0).await.unwrap();
+    m.vfs.unlink(1, b"f").await.unwrap();
+    let stat = m.vfs.getattr(ino).await.unwrap().stat;
+    assert_eq!(
+        (stat.mode, stat.uid, stat.nlink),
+        (0o4755 & !0o4000, 7, 0),
+        "the set-id bit went with the change of owner"
+    );
+    assert_eq!(m.vfs.getxattr(ino, b"user.a").await.unwrap(), b"1");
+    assert_eq!(&m.vfs.read(fh, 0, 9).await.unwrap()[..], b"Jello");
+}
