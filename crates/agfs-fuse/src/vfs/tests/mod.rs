@@ -2,6 +2,7 @@
 
 mod commits;
 mod differential;
+mod holes;
 mod orphans;
 mod outage;
 mod policy;
