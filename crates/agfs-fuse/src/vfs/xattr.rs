@@ -11,6 +11,9 @@ use std::sync::Arc;
 const OFFERED: [&[u8]; 3] = [b"user.", b"trusted.", b"security."];
 
 fn check(name: &[u8]) -> Result<()> {
+    if OFFERED.contains(&name) {
+        return Err(Error::invalid("a namespace of extended attributes is no name by itself"));
+    }
     if OFFERED.iter().any(|space| name.starts_with(space)) {
         return Ok(());
     }
@@ -22,7 +25,7 @@ impl Vfs {
     /// The value of an attribute.
     ///
     /// # Errors
-    /// `NoAttribute`, `Unsupported` (access control lists), `Stale`.
+    /// `NoAttribute`, `Unsupported` (access control lists), `InvalidArgument` (a namespace alone), `Stale`.
     pub async fn getxattr(&self, ino: u64, name: &[u8]) -> Result<Vec<u8>> {
         check(name)?;
         let xattrs = match Self::room_of(ino) {

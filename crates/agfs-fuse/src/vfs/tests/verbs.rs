@@ -97,6 +97,7 @@ async fn extended_attributes() {
     set(b"user.b", b"", 0).await.unwrap();
     assert_eq!(attr(&m, ino, b"user.a").await, Ok(b"1".to_vec()));
     assert_eq!(m.vfs.listxattr(ino, ROOT).await.unwrap(), b"user.a\0user.b\0");
+    assert_eq!(m.vfs.setxattr(ino, b"user.", b"1", 0).await.unwrap_err().kind(), ErrorKind::InvalidArgument);
     m.vfs.setxattr(ino, b"trusted.c", b"3", 0).await.unwrap();
     assert_eq!(m.vfs.listxattr(ino, ROOT).await.unwrap(), b"trusted.c\0user.a\0user.b\0");
     assert_eq!(m.vfs.listxattr(ino, USER).await.unwrap(), b"user.a\0user.b\0", "trusted is for root");
