@@ -22,10 +22,10 @@ AGFS := $(CARGO_TARGET_DIR)/release/agfs
 CARGO ?= cargo
 LOCKED ?= --locked
 
-.PHONY: help run build test lint bench acceptance install clean
+.PHONY: help run build test test-long lint bench acceptance install clean
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
+	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 	@echo
 	@echo "  binary: $(AGFS)"
 
@@ -43,6 +43,9 @@ test: ## install what the tests need and run everything, real mounts included
 	  '$(CARGO) clippy --workspace --all-targets --release $(LOCKED) -- -D warnings' \
 	  'deploy/small-disk.sh $(CARGO) test --workspace --release $(LOCKED) --no-fail-fast' \
 	  'deploy/system-tests.sh $(AGFS)'
+
+test-long: export AGFS_TEST_LONG := 1
+test-long: test ## the same with the runs that take minutes each at their full length
 
 lint: ## formatting and clippy only
 	deploy/bootstrap.sh test

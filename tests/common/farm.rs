@@ -25,6 +25,18 @@ const SCRIPT: Duration = Duration::from_secs(300);
 /// How long a whole test may take.
 const TEST: Duration = Duration::from_secs(900);
 
+/// Whether the tests that may take minutes do (`make test-long`).
+pub fn long() -> bool {
+    std::env::var_os("AGFS_TEST_LONG").is_some_and(|v| v == "1")
+}
+
+/// A program of tests/programs, which tests run with python3.
+pub fn program(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name);
+    assert!(path.is_file(), "{}: no such program", path.display());
+    path.display().to_string()
+}
+
 const DIRECTORIES: &[&str] = &["home", "xdg/data", "xdg/cache", "xdg/config", "xdg/run", "xdg/state", "m", "plain"];
 
 /// A server with its mounts.
@@ -197,6 +209,16 @@ impl Farm {
         self.mounts.insert(dir.to_owned(), child);
     }
 
+    /// Unmounts and mounts again at the same path with an empty cache, for programs that remember where they were.
+    pub fn remount(&mut self, space: &str, options: &[&str], dir: &Path) {
+        self.umount(dir);
+        self.made += 1;
+        let cache = self.work.join(format!("cache{}", self.made));
+        let mut command = self.agfs(["mount", space]);
+        command.arg(dir).arg("--cache-dir").arg(cache).args(options);
+        self.mount_by(&mut command, dir);
+    }
+
     /// Unmounts with the command line; the client must end well.
     pub fn umount(&mut self, dir: &Path) {
         self.cli([OsStr::new("umount"), dir.as_os_str()]);
@@ -289,15 +311,20 @@ impl Farm {
 
     /// Runs a bash script in `dir`, which must succeed; returns what it printed.
     pub fn sh(&self, dir: &Path, script: &str) -> String {
-        self.script(dir, script, false)
+        self.script(dir, script, false, SCRIPT)
+    }
+
+    /// The same for a script that may take this long.
+    pub fn sh_within(&self, dir: &Path, script: &str, limit: Duration) -> String {
+        self.script(dir, script, false, limit)
     }
 
     /// The same for a script that fetches packages: with the user's own settings and caches for npm and pip.
     pub fn sh_online(&self, dir: &Path, script: &str) -> String {
-        self.script(dir, script, true)
+        self.script(dir, script, true, SCRIPT)
     }
 
-    fn script(&self, dir: &Path, script: &str, online: bool) -> String {
+    fn script(&self, dir: &Path, script: &str, online: bool, limit: Duration) -> String {
         let mut command = Command::new("bash");
         self.isolate(&mut command);
         if online {
@@ -309,7 +336,7 @@ impl Farm {
             }
         }
         command.args(["-euo", "pipefail", "-c", script]).current_dir(dir);
-        let done = run(&mut command, b"", SCRIPT);
+        let done = run(&mut command, b"", limit);
         assert!(done.status.success(), "{}: in {}: {script}\n{}", done.status, dir.display(), done.tail());
         done.out()
     }

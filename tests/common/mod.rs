@@ -9,4 +9,4 @@ pub mod process;
 pub mod run;
 pub mod tree;
 
-pub use farm::Farm;
+pub use farm::{Farm, long, program};
