@@ -38,6 +38,7 @@ build: ## install what is missing and build the release binary
 
 test: ## install what the tests need and run everything, real mounts included
 	deploy/bootstrap.sh test
+	deploy/test-tools.sh
 	deploy/sum-tests.sh \
 	  '$(CARGO) fmt --all --check' \
 	  '$(CARGO) clippy --workspace --all-targets --release $(LOCKED) -- -D warnings' \

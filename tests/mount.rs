@@ -34,6 +34,8 @@ mod python;
 mod requests;
 #[path = "mount/rollback.rs"]
 mod rollback;
+#[path = "mount/suites.rs"]
+mod suites;
 #[path = "mount/two_mounts.rs"]
 mod two_mounts;
 

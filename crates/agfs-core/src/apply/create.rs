@@ -120,3 +120,47 @@ fn require_free(tree: &mut dyn Tree, dir: &Node, name: &Name) -> Result<()> {
         Some(_) => Err(Error::already_exists(format!("{} already has an entry {name:?}", dir.file_id))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::apply::new_root;
+    use crate::id::Seq;
+    use crate::time::Timestamp;
+
+    /// A root and one file with as many links as asked for; every other name is free.
+    struct Two(Node, Node);
+
+    impl Tree for Two {
+        fn node(&mut self, id: FileId) -> Result<Option<Node>> {
+            Ok([&self.0, &self.1].into_iter().find(|node| node.file_id == id).cloned())
+        }
+        fn child(&mut self, _: &Node, _: &Name) -> Result<Option<FileId>> {
+            Ok(None)
+        }
+        fn manifest(&mut self, _: &Content) -> Result<crate::manifest::Manifest> {
+            Ok(crate::manifest::Manifest::empty())
+        }
+        fn content(&mut self, manifest: crate::manifest::Manifest) -> Result<Content> {
+            Ok(Content::inline(manifest))
+        }
+    }
+
+    #[test]
+    fn a_file_has_at_most_65000_links() {
+        let name = |i: usize| Name::new(format!("l{i}").as_bytes()).unwrap();
+        let link_to = |i| Link { parent: FileId::ROOT, name: name(i) };
+        let root = new_root(Seq(1), Timestamp(1), 0o755, 0, 0);
+        let file = |links: usize| Node {
+            file_id: FileId(7),
+            link: Some(link_to(0)),
+            more_links: (1..links).map(link_to).collect(),
+            body: Body::File(Content::empty()),
+            ..root.clone()
+        };
+        let at = At { seq: Seq(2), time: Timestamp(2) };
+        let another = |links| link(&mut Two(root.clone(), file(links)), at, FileId(7), FileId::ROOT, &name(links));
+        assert!(another(64_999).unwrap().is_some());
+        assert_eq!(another(65_000).unwrap_err().kind(), ErrorKind::TooManyLinks);
+    }
+}

@@ -1,5 +1,8 @@
 //! Holes: what SEEK_HOLE, SEEK_DATA and the allocated blocks say, before and after a commit and on another mount.
 
+// Lists of ranges are meant.
+#![allow(clippy::single_range_in_vec_init)]
+
 use super::super::SetAttr;
 use crate::testing::{FakeServer, ROOT, TestMount, mount};
 use libc::{FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE, FALLOC_FL_ZERO_RANGE, O_RDONLY, O_RDWR, SEEK_DATA, SEEK_HOLE};
