@@ -6,6 +6,8 @@
 
 mod common;
 
+#[path = "mount/alike.rs"]
+mod alike;
 #[path = "mount/attribution.rs"]
 mod attribution;
 #[path = "mount/basics.rs"]

@@ -8,11 +8,12 @@ use crate::op::XattrMode;
 /// The most bytes that all extended attributes of a node may have together, names included.
 const MAX_XATTRS: usize = 1 << 20;
 
-/// Sets an attribute of the node `id`, whose attributes are `xattrs`. When it fails, they are as before.
+/// Sets an attribute of the node `id`, whose attributes are `xattrs`. Returns whether that changed anything: setting the value
+/// that is there does not, as on ext4. When it fails, they are as before.
 ///
 /// # Errors
 /// `BufferTooSmall` (the name), `ValueTooLarge`, `AlreadyExists`, `NoAttribute` (by `mode`), `NoSpace` (all together).
-pub fn set(xattrs: &mut Xattrs, id: FileId, name: &[u8], value: &[u8], mode: XattrMode) -> Result<()> {
+pub fn set(xattrs: &mut Xattrs, id: FileId, name: &[u8], value: &[u8], mode: XattrMode) -> Result<bool> {
     if name.is_empty() || name.len() > MAX_XATTR_NAME || name.contains(&0) {
         return Err(Error::new(
             ErrorKind::BufferTooSmall,
@@ -42,8 +43,7 @@ pub fn set(xattrs: &mut Xattrs, id: FileId, name: &[u8], value: &[u8], mode: Xat
             format!("the extended attributes of {id} would have over {MAX_XATTRS} bytes"),
         ));
     }
-    xattrs.insert(name.to_vec(), value.to_vec());
-    Ok(())
+    Ok(xattrs.insert(name.to_vec(), value.to_vec()).is_none_or(|before| before != value))
 }
 
 /// Removes an attribute of the node `id`, whose attributes are `xattrs`.

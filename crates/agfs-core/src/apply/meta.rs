@@ -30,7 +30,9 @@ pub(super) fn set_xattr(
 ) -> Result<Outcome> {
     let mut node = require_node(tree, id)?;
     let mut xattrs = node.xattrs.as_deref().cloned().unwrap_or_default();
-    xattr::set(&mut xattrs, id, name, value, mode)?;
+    if !xattr::set(&mut xattrs, id, name, value, mode)? {
+        return Ok(None);
+    }
     node.xattrs = Some(Arc::new(xattrs));
     node.attr.ctime = at.time;
     Ok(Some(changed(node, at)))

@@ -177,7 +177,8 @@ impl InodeData {
         let mut node = state.base.node.as_ref().clone();
         change.apply(&mut node.attr, now);
         state.base.node = Arc::new(node);
-        if let Some(local) = &mut state.local {
+        // Without uncommitted state the node alone says the times.
+        if let Some(local) = state.local.as_mut().filter(|local| local.differs()) {
             local.set_times(change.atime, change.mtime, now);
         }
     }

@@ -256,6 +256,10 @@ impl Local {
         if cut.start < cut.end {
             ranges.insert(cut);
         }
+        // The unit in which the base ends is whole now: written again, it counts as such.
+        if base_size < self.size && !base_size.is_multiple_of(UNIT) {
+            ranges.insert(base_size - 1..base_size);
+        }
         ranges
             .iter()
             .map(|r| r.start / BLOCK * BLOCK..r.end.div_ceil(BLOCK).saturating_mul(BLOCK).min(self.size))

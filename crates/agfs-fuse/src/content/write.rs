@@ -75,6 +75,10 @@ impl InodeData {
         let local = state
             .local
             .get_or_insert_with(|| Local::new(scratch.clone(), node.size(), node.attr.mtime, node.attr.ctime));
+        if !local.differs() {
+            // Times may have been set in the tree since the last commit.
+            (local.mtime, local.ctime) = (node.attr.mtime, node.attr.ctime);
+        }
         let mut at = 0;
         match edit {
             Edit::Write { offset, data, append } => {

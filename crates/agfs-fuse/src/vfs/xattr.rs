@@ -84,6 +84,11 @@ impl Vfs {
             0 => XattrMode::Set,
             libc::XATTR_CREATE => XattrMode::Create,
             libc::XATTR_REPLACE => XattrMode::Replace,
+            // To create and to replace at once fails either way; for the reason that a local file system gives.
+            both if both == libc::XATTR_CREATE | libc::XATTR_REPLACE => match self.getxattr(ino, name).await {
+                Ok(_) => XattrMode::Create,
+                Err(_) => XattrMode::Replace,
+            },
             _ => return Err(Error::invalid(format!("setxattr with the flags {flags:#x} is not offered"))),
         };
         let op = Op::SetXattr { file_id, name: name.to_vec(), value: value.to_vec(), mode };
@@ -100,13 +105,13 @@ impl Vfs {
             Room::Shadow(place) => self.shadow.removexattr(place, name).map_err(local),
             Room::Tree(file_id) => {
                 let op = Op::RemoveXattr { file_id, name: name.to_vec() };
-                self.change_xattrs(file_id, op, |xattrs| xattr::remove(xattrs, file_id, name)).await
+                self.change_xattrs(file_id, op, |xattrs| xattr::remove(xattrs, file_id, name).map(|()| true)).await
             }
         }
     }
 
     /// Applies `op`; for a node that no name leads to, `edit` does the same here.
-    async fn change_xattrs(&self, id: FileId, op: Op, edit: impl FnOnce(&mut Xattrs) -> Result<()>) -> Result<()> {
+    async fn change_xattrs(&self, id: FileId, op: Op, edit: impl FnOnce(&mut Xattrs) -> Result<bool>) -> Result<()> {
         self.world.writable()?;
         if self.orphan(id).is_none() {
             match self.world.apply(op).await {
@@ -118,9 +123,10 @@ impl Vfs {
         let now = self.world.up.now();
         orphan.edit_gone(|node| {
             let mut xattrs = node.xattrs.as_deref().cloned().unwrap_or_default();
-            edit(&mut xattrs)?;
-            node.xattrs = (!xattrs.is_empty()).then(|| Arc::new(xattrs));
-            node.attr.ctime = now;
+            if edit(&mut xattrs)? {
+                node.xattrs = (!xattrs.is_empty()).then(|| Arc::new(xattrs));
+                node.attr.ctime = now;
+            }
             Ok(())
         })
     }

@@ -86,3 +86,18 @@ async fn attributes_set_before_the_name_went_stay_with_what_was_written() {
     assert_eq!(m.vfs.getxattr(ino, b"user.a").await.unwrap(), b"1");
     assert_eq!(&m.vfs.read(fh, 0, 9).await.unwrap()[..], b"Jello");
 }
+
+#[tokio::test]
+async fn times_set_after_the_last_commit_stay_when_the_name_goes() {
+    let server = FakeServer::new();
+    let m = mount(&server);
+    let ino = m.put(1, "f", b"").await;
+    let fh = m.open(ino, libc::O_RDWR).await;
+    m.vfs.write(fh, 0, b"x", false).await.unwrap();
+    m.vfs.fsync(fh, false).await.unwrap();
+    let old = agfs_core::Timestamp(-5);
+    m.vfs.setattr(ino, Some(fh), SetAttr { mtime: Some(Some(old)), ..SetAttr::default() }, ROOT).await.unwrap();
+    m.vfs.unlink(1, b"f").await.unwrap();
+    let set = SetAttr { atime: Some(None), ..SetAttr::default() };
+    assert_eq!(m.vfs.setattr(ino, Some(fh), set, ROOT).await.unwrap().stat.mtime, old);
+}
