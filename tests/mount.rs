@@ -26,6 +26,8 @@ mod git;
 mod history;
 #[path = "mount/life.rs"]
 mod life;
+#[path = "mount/locks.rs"]
+mod locks;
 #[path = "mount/node.rs"]
 mod node;
 #[path = "mount/python.rs"]
