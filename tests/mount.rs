@@ -32,12 +32,16 @@ mod locks;
 mod node;
 #[path = "mount/python.rs"]
 mod python;
+#[path = "mount/rename.rs"]
+mod rename;
 #[path = "mount/requests.rs"]
 mod requests;
 #[path = "mount/rollback.rs"]
 mod rollback;
 #[path = "mount/two_mounts.rs"]
 mod two_mounts;
+#[path = "mount/unlinked.rs"]
+mod unlinked;
 
 /// A file that is not declared above would never be compiled, and its tests never run.
 #[test]
