@@ -26,6 +26,10 @@ mod git;
 mod history;
 #[path = "mount/life.rs"]
 mod life;
+#[path = "mount/links.rs"]
+mod links;
+#[path = "mount/listing.rs"]
+mod listing;
 #[path = "mount/locks.rs"]
 mod locks;
 #[path = "mount/node.rs"]
@@ -38,6 +42,8 @@ mod rename;
 mod requests;
 #[path = "mount/rollback.rs"]
 mod rollback;
+#[path = "mount/saves.rs"]
+mod saves;
 #[path = "mount/two_mounts.rs"]
 mod two_mounts;
 #[path = "mount/unlinked.rs"]
