@@ -28,18 +28,30 @@ mod git;
 mod history;
 #[path = "mount/life.rs"]
 mod life;
+#[path = "mount/links.rs"]
+mod links;
+#[path = "mount/listing.rs"]
+mod listing;
+#[path = "mount/locks.rs"]
+mod locks;
 #[path = "mount/node.rs"]
 mod node;
 #[path = "mount/python.rs"]
 mod python;
+#[path = "mount/rename.rs"]
+mod rename;
 #[path = "mount/requests.rs"]
 mod requests;
 #[path = "mount/rollback.rs"]
 mod rollback;
+#[path = "mount/saves.rs"]
+mod saves;
 #[path = "mount/suites.rs"]
 mod suites;
 #[path = "mount/two_mounts.rs"]
 mod two_mounts;
+#[path = "mount/unlinked.rs"]
+mod unlinked;
 
 /// A file that is not declared above would never be compiled, and its tests never run.
 #[test]
