@@ -69,11 +69,3 @@ fn holes_of_many_shapes() {
 fn fifos_sockets_devices_links_names_and_mappings() {
     alike("special.py");
 }
-
-#[test]
-fn directories_are_listed_while_names_come_and_go() {
-    let mut farm = Farm::new();
-    let space = farm.space();
-    let m = farm.mount(&space, &[]);
-    farm.sh(&m, &format!("python3 -B '{}' .", program("telldir.py")));
-}

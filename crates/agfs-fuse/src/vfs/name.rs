@@ -106,6 +106,7 @@ impl Vfs {
     /// `InvalidArgument` (flags, or a directory into itself), `CrossDevice` (a shadow's border), `NotFound`,
     /// `AlreadyExists`, `NotEmpty`, `IsADirectory`, `NotADirectory`, and what the server fails with.
     pub async fn rename(&self, from: (u64, &[u8]), to: (u64, &[u8]), flags: u32) -> Result<()> {
+        let mode = rename_mode(flags)?;
         let rooms = (self.room_below(from.0).await?, self.room_below(to.0).await?);
         let (parent, new_parent) = match rooms {
             (Room::Shadow(a), Room::Shadow(b)) => {
@@ -114,7 +115,6 @@ impl Vfs {
             (Room::Tree(a), Room::Tree(b)) => (a, b),
             (Room::Tree(_), Room::Shadow(_)) | (Room::Shadow(_), Room::Tree(_)) => return Err(across()),
         };
-        let mode = rename_mode(flags)?;
         let (name, new_name) = (Name::new(from.1)?, Name::new(to.1)?);
         let mut replaced = None;
         if mode == RenameMode::Replace {
