@@ -156,7 +156,10 @@ impl Filesystem for Adapter {
 
     fn unlink(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let (parent, name) = (INodeNo(self.numbers.inner(parent)), bytes(name));
-        serve!(self, Unlink, parent, reply, |vfs| vfs.unlink(parent.0, &name), |()| reply.ok());
+        serve!(self, Unlink, parent, reply, |vfs| vfs.unlink(parent.0, &name), |removal| {
+            reply.ok();
+            drop(removal)
+        });
     }
 
     fn rmdir(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
@@ -184,8 +187,10 @@ impl Filesystem for Adapter {
     ) {
         let (from, to) = (INodeNo(self.numbers.inner(parent)), self.numbers.inner(newparent));
         let (name, newname) = (bytes(name), bytes(newname));
-        serve!(self, Rename, from, reply, |vfs| vfs.rename((from.0, &name), (to, &newname), flags.bits()), |()| reply
-            .ok());
+        serve!(self, Rename, from, reply, |vfs| vfs.rename((from.0, &name), (to, &newname), flags.bits()), |removal| {
+            reply.ok();
+            drop(removal)
+        });
     }
 
     fn link(&self, _req: &Request, ino: INodeNo, newparent: INodeNo, newname: &OsStr, reply: ReplyEntry) {

@@ -1,4 +1,4 @@
-//! Which nodes the kernel knows, and which version its pages of each belong to.
+//! Which nodes the kernel knows, which version its pages of each belong to, and what it is about to count down itself.
 //!
 //! Counts only; what follows from them is decided by the cache policy and the sink.
 
@@ -24,6 +24,8 @@ struct Entry {
 #[derive(Debug, Default)]
 pub struct Known {
     shards: [Mutex<FxHashMap<FileId, Entry>>; SHARDS],
+    /// Nodes of which a name is being removed, with the links that they had before.
+    removing: Mutex<FxHashMap<FileId, u32>>,
     answering: Arrivals,
 }
 
@@ -122,6 +124,22 @@ impl Known {
         }
     }
 
+    /// A name of a node with `links` links is being removed. When that is answered, the kernel counts one down from what it
+    /// knows; so until then it is not to learn of the new count, or it would be one too low.
+    pub fn begin_removal(&self, id: FileId, links: u32) {
+        self.removing.lock().insert(id, links);
+    }
+
+    /// The removal was answered.
+    pub fn end_removal(&self, id: FileId) {
+        self.removing.lock().remove(&id);
+    }
+
+    /// The links to tell the kernel of, where there are `links`.
+    pub fn links_to_show(&self, id: FileId, links: u32) -> u32 {
+        self.removing.lock().get(&id).map_or(links, |before| links.max(*before))
+    }
+
     /// The kernel's pages belong to no version that is still wanted.
     pub fn clear_pages(&self, id: FileId) {
         if let Some(entry) = self.shard(id).lock().get_mut(&id) {
@@ -159,6 +177,16 @@ mod tests {
         assert_eq!((known.is_known(id), known.pages(id)), (true, Some(1)));
         assert!(known.forgotten(id, 5));
         assert_eq!((known.is_known(id), known.pages(id)), (false, None));
+    }
+
+    #[test]
+    fn a_count_is_not_told_while_the_kernel_is_about_to_count_down() {
+        let (known, id) = (Known::default(), FileId(7));
+        known.begin_removal(id, 2);
+        assert_eq!([2, 1, 3].map(|now| known.links_to_show(id, now)), [2, 2, 3]);
+        assert_eq!(known.links_to_show(FileId(8), 1), 1);
+        known.end_removal(id);
+        assert_eq!(known.links_to_show(id, 1), 1);
     }
 
     #[test]

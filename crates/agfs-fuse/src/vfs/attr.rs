@@ -19,14 +19,14 @@ impl Vfs {
     /// `Stale` when it is gone and not open here, and what the server fails with.
     pub async fn getattr(&self, ino: u64) -> Result<Attributes> {
         let id = match Self::room_of(ino) {
-            Room::Shadow(place) => return self.shadow.getattr(place).map(Self::shadow_attributes).map_err(local),
+            Room::Shadow(place) => return self.shadow.getattr(place).map(|a| self.shadow_attributes(a)).map_err(local),
             Room::Tree(id) => id,
         };
         self.world.current().await?;
         let stat = match self.inodes.held(&self.world, id) {
             Some(data) => {
                 data.follow().await?;
-                self.stat_open(&data)
+                self.shown(self.stat_open(&data))
             }
             None => self.stat(self.world.tree.fetch(self.world.up.as_ref(), id).await?.as_ref()),
         };
@@ -155,7 +155,7 @@ impl Vfs {
             mtime: set.mtime.map(time),
             kill_suidgid: set.size.is_some() && caller.uid != 0,
         };
-        self.shadow.setattr(place, fh.and_then(as_shadow), &set).map(Self::shadow_attributes).map_err(local)
+        self.shadow.setattr(place, fh.and_then(as_shadow), &set).map(|a| self.shadow_attributes(a)).map_err(local)
     }
 }
 

@@ -35,7 +35,7 @@ impl Vfs {
     pub async fn mknod(&self, parent: u64, name: &[u8], mode: u32, rdev: u32, caller: Caller) -> Result<Entry> {
         match self.room_below(parent).await? {
             Room::Shadow(place) => {
-                self.shadow.mknod(place, name, mode, rdev, owner(caller)).map(Self::shadow_entry).map_err(local)
+                self.shadow.mknod(place, name, mode, rdev, owner(caller)).map(|e| self.shadow_entry(e)).map_err(local)
             }
             Room::Tree(parent) => {
                 let node = self.make(parent, Name::new(name)?, new_node(mode, rdev)?, mode, caller).await?;
@@ -51,7 +51,11 @@ impl Vfs {
     pub async fn mkdir(&self, parent: u64, name: &[u8], mode: u32, caller: Caller) -> Result<Entry> {
         let parent = match self.room_below(parent).await? {
             Room::Shadow(place) => {
-                return self.shadow.mkdir(place, name, mode, owner(caller)).map(Self::shadow_entry).map_err(local);
+                return self
+                    .shadow
+                    .mkdir(place, name, mode, owner(caller))
+                    .map(|e| self.shadow_entry(e))
+                    .map_err(local);
             }
             Room::Tree(parent) => parent,
         };
@@ -71,7 +75,7 @@ impl Vfs {
     pub async fn symlink(&self, parent: u64, name: &[u8], target: &[u8], caller: Caller) -> Result<Entry> {
         match self.room_below(parent).await? {
             Room::Shadow(place) => {
-                self.shadow.symlink(place, name, target, owner(caller)).map(Self::shadow_entry).map_err(local)
+                self.shadow.symlink(place, name, target, owner(caller)).map(|e| self.shadow_entry(e)).map_err(local)
             }
             Room::Tree(parent) => {
                 let new = NewNode::Symlink(target.to_vec());
@@ -100,7 +104,7 @@ impl Vfs {
             Room::Shadow(place) => {
                 let (entry, fh) = self.shadow.create(place, name, mode, flags, owner(caller)).map_err(local)?;
                 let opened = Opened { fh: shadow_handle(fh), keep_cache: false, no_flush: false };
-                return Ok((Self::shadow_entry(entry), opened));
+                return Ok((self.shadow_entry(entry), opened));
             }
             Room::Tree(parent) => parent,
         };

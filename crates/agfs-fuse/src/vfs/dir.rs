@@ -4,7 +4,6 @@
 
 use super::route::{Room, as_shadow, local, shadow_handle};
 use super::{DirItem, Entry, Vfs};
-use crate::cache_policy;
 use crate::shadow;
 use agfs_core::name::Name;
 use agfs_core::node::NodeKind;
@@ -106,10 +105,7 @@ impl Vfs {
 
     fn readdir_shadow(&self, fh: u64, offset: u64, plus: bool, take: &mut Taker<'_>) -> shadow::Result<()> {
         let mut each = |item: shadow::DirEntry<'_>| {
-            let entry = item.entry.map(|entry| {
-                let ttl = cache_policy::shadow_ttl();
-                Entry { stat: entry.attr.into(), entry_ttl: ttl, attr_ttl: ttl }
-            });
+            let entry = item.entry.map(|entry| self.shadow_entry(entry));
             take(DirItem { ino: item.ino, next: item.next, kind: item.kind, name: item.name, entry })
         };
         if plus { self.shadow.readdirplus(fh, offset, &mut each) } else { self.shadow.readdir(fh, offset, &mut each) }

@@ -103,7 +103,12 @@ impl Vfs {
         if node.is_shadow() {
             self.add_shadow_root(&mut stat, node.id);
         }
-        stat
+        self.shown(stat)
+    }
+
+    /// What the kernel is to be told of `stat`.
+    fn shown(&self, stat: Stat) -> Stat {
+        Stat { nlink: self.world.known.links_to_show(FileId(stat.ino), stat.nlink), ..stat }
     }
 
     /// An entry for the kernel, which counts as a lookup.

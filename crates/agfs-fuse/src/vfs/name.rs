@@ -3,6 +3,7 @@
 use super::route::{Room, local};
 use super::{Entry, Vfs};
 use crate::shadow::is_shadow;
+use crate::world::World;
 use agfs_core::name::Name;
 use agfs_core::op::{Op, RenameMode};
 use agfs_core::{Error, ErrorKind, FileId, Result};
@@ -22,6 +23,26 @@ fn across() -> Error {
     Error::new(ErrorKind::CrossDevice, "a shadow directory lies on the other side: copy instead")
 }
 
+/// While it lives, the kernel is told of the links that a node had before one of its names was removed: with the answer to
+/// the removal it counts down by itself. Afterwards its attributes are asked for anew, for what it took up at that moment.
+pub struct Removal {
+    world: Arc<World>,
+    id: FileId,
+}
+
+impl std::fmt::Debug for Removal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Removal").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Removal {
+    fn drop(&mut self) {
+        self.world.known.end_removal(self.id);
+        self.world.kernel.invalidate_attr_soon(self.id);
+    }
+}
+
 impl Vfs {
     /// What `name` leads to in `parent`. Counts as a lookup.
     ///
@@ -29,7 +50,7 @@ impl Vfs {
     /// `NotFound`, `NotADirectory`, `NameTooLong`, `Stale`, and what the server fails with.
     pub async fn lookup(&self, parent: u64, name: &[u8]) -> Result<Entry> {
         match self.room_below(parent).await? {
-            Room::Shadow(place) => self.shadow.lookup(place, name).map(Self::shadow_entry).map_err(local),
+            Room::Shadow(place) => self.shadow.lookup(place, name).map(|e| self.shadow_entry(e)).map_err(local),
             Room::Tree(parent) => {
                 Name::new(name)?;
                 self.world.current().await?;
@@ -62,18 +83,32 @@ impl Vfs {
         }
     }
 
-    /// Takes the name of anything but a directory away.
+    /// Takes the name of anything but a directory away. What is returned is to be kept until the kernel has its answer.
     ///
     /// # Errors
     /// `NotFound`, `IsADirectory`, and what the server fails with.
-    pub async fn unlink(&self, parent: u64, name: &[u8]) -> Result<()> {
+    pub async fn unlink(&self, parent: u64, name: &[u8]) -> Result<Option<Removal>> {
+        let removal = self.removal(parent, name).await;
         match self.room_below(parent).await? {
-            Room::Shadow(place) => self.shadow.unlink(place, name).map_err(local),
+            Room::Shadow(place) => self.shadow.unlink(place, name).map_err(local)?,
             Room::Tree(parent) => {
                 let name = Name::new(name)?;
-                self.world.apply(Op::Unlink { parent, name }).await.map(drop)
+                self.world.apply(Op::Unlink { parent, name }).await?;
             }
         }
+        Ok(removal)
+    }
+
+    /// The removal of a name of something that has others too, as far as the kernel's count of them goes.
+    async fn removal(&self, parent: u64, name: &[u8]) -> Option<Removal> {
+        let stat = self.lookup(parent, name).await.ok()?.stat;
+        self.forget(stat.ino, 1);
+        if stat.kind.is_dir() || stat.nlink < 2 {
+            return None;
+        }
+        let id = FileId(stat.ino);
+        self.world.known.begin_removal(id, stat.nlink);
+        Some(Removal { world: self.world.clone(), id })
     }
 
     /// Takes an empty directory away.
@@ -100,17 +135,18 @@ impl Vfs {
         Ok(())
     }
 
-    /// Moves a node, with the flags of renameat2(2).
+    /// Moves a node, with the flags of renameat2(2). What is returned is to be kept until the kernel has its answer.
     ///
     /// # Errors
     /// `InvalidArgument` (flags, or a directory into itself), `CrossDevice` (a shadow's border), `NotFound`,
     /// `AlreadyExists`, `NotEmpty`, `IsADirectory`, `NotADirectory`, and what the server fails with.
-    pub async fn rename(&self, from: (u64, &[u8]), to: (u64, &[u8]), flags: u32) -> Result<()> {
+    pub async fn rename(&self, from: (u64, &[u8]), to: (u64, &[u8]), flags: u32) -> Result<Option<Removal>> {
         let mode = rename_mode(flags)?;
+        let removal = if mode == RenameMode::Replace { self.removal(to.0, to.1).await } else { None };
         let rooms = (self.room_below(from.0).await?, self.room_below(to.0).await?);
         let (parent, new_parent) = match rooms {
             (Room::Shadow(a), Room::Shadow(b)) => {
-                return self.shadow.rename(a, from.1, b, to.1, flags).map_err(local);
+                return self.shadow.rename(a, from.1, b, to.1, flags).map(|()| removal).map_err(local);
             }
             (Room::Tree(a), Room::Tree(b)) => (a, b),
             (Room::Tree(_), Room::Shadow(_)) | (Room::Shadow(_), Room::Tree(_)) => return Err(across()),
@@ -134,7 +170,7 @@ impl Vfs {
         {
             tracing::warn!(%dir, %error, "the local directory of a replaced shadow stays");
         }
-        Ok(())
+        Ok(removal)
     }
 
     /// Makes another name for a file. Counts as a lookup.
@@ -145,7 +181,7 @@ impl Vfs {
     pub async fn link(&self, ino: u64, parent: u64, name: &[u8]) -> Result<Entry> {
         match (Self::room_of(ino), self.room_below(parent).await?) {
             (Room::Shadow(_), Room::Shadow(place)) => {
-                self.shadow.link(ino, place, name).map(Self::shadow_entry).map_err(local)
+                self.shadow.link(ino, place, name).map(|e| self.shadow_entry(e)).map_err(local)
             }
             (Room::Tree(file_id), Room::Tree(parent)) => {
                 let name = Name::new(name)?;

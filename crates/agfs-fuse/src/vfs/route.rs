@@ -75,13 +75,13 @@ impl Vfs {
         if is_shadow(ino) { Room::Shadow(Place::Inner(ino)) } else { Room::Tree(FileId(ino)) }
     }
 
-    pub(super) fn shadow_entry(entry: shadow::Entry) -> Entry {
+    pub(super) fn shadow_entry(&self, entry: shadow::Entry) -> Entry {
         let ttl = cache_policy::shadow_ttl();
-        Entry { stat: entry.attr.into(), entry_ttl: ttl, attr_ttl: ttl }
+        Entry { stat: self.shown(entry.attr.into()), entry_ttl: ttl, attr_ttl: ttl }
     }
 
-    pub(super) fn shadow_attributes(attr: shadow::Attr) -> Attributes {
-        Attributes { stat: attr.into(), ttl: cache_policy::shadow_ttl() }
+    pub(super) fn shadow_attributes(&self, attr: shadow::Attr) -> Attributes {
+        Attributes { stat: self.shown(attr.into()), ttl: cache_policy::shadow_ttl() }
     }
 
     /// What the local directory adds to what is shown of a shadow node.

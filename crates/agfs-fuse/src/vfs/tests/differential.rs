@@ -106,7 +106,7 @@ impl Both {
     async fn unlink(&self, p: &[&str]) -> (String, Outcome, Outcome) {
         let real = rustix::fs::unlink(self.real(p)).map_err(|e| e.raw_os_error());
         let ours = match self.parent(p).await {
-            Ok((at, name)) => self.m.vfs.unlink(at, name.as_bytes()).await.map_err(|e| of(&e)),
+            Ok((at, name)) => self.m.vfs.unlink(at, name.as_bytes()).await.map(drop).map_err(|e| of(&e)),
             Err(e) => Err(e),
         };
         (format!("unlink {p:?}"), real, ours)
@@ -129,7 +129,7 @@ impl Both {
             }),
             (Ok((a, an)), Ok((b, bn))) => {
                 let (from, to) = ((a, an.as_bytes()), (b, bn.as_bytes()));
-                self.m.vfs.rename(from, to, flags.bits()).await.map_err(|e| of(&e))
+                self.m.vfs.rename(from, to, flags.bits()).await.map(drop).map_err(|e| of(&e))
             }
             (Err(e), _) | (_, Err(e)) => Err(e),
         };
