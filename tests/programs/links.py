@@ -1,6 +1,7 @@
 """Several processes make, move and remove names of one file while others look at it.
 
-    links.py DIRECTORY SECONDS [DIRECTORY...]    changes names in the first, looks at the file in all of them
+    links.py many SECONDS DIRECTORY...    changes names in the first, looks at the file in all of them
+    links.py one SECONDS DIRECTORY        one process has one more name and takes it away again
 
 Exits 0, or with a traceback, when more or fewer links are seen than there can be at that moment. The directories are to be one
 and the same, seen from several places.
@@ -72,7 +73,7 @@ def real(directory, file):
     return found.count(file)
 
 
-def main(directories, seconds):
+def many(directories, seconds):
     first = directories[0]
     os.mkdir(f"{first}/a")
     os.mkdir(f"{first}/b")
@@ -107,5 +108,41 @@ def main(directories, seconds):
     print(f"{done} changes, {left} links left")
 
 
+def one(directory, seconds):
+    """The counts after each step are known exactly, whoever looks and writes meanwhile."""
+    keep, second = f"{directory}/keep", f"{directory}/second"
+    fd = os.open(keep, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+    def stat():
+        assert 1 <= os.stat(keep).st_nlink <= 2
+
+    # What is written makes the kernel ask for the attributes anew.
+    others = [for_ever(stat), for_ever(stat), for_ever(lambda: os.write(fd, b"x"))]
+    rounds = 0
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        rounds += 1
+        os.link(keep, second)
+        assert os.stat(keep).st_nlink == 2, f"round {rounds}, linked"
+        os.unlink(second)
+        assert os.stat(keep).st_nlink == 1, f"round {rounds}, unlinked"
+    for other in others:
+        assert os.waitpid(other, os.WNOHANG) == (0, 0), "another has seen a count that cannot be"
+    print(f"{rounds} rounds")
+
+
+def for_ever(work):
+    """A process that does this until the one that made it ends."""
+    parent = os.getpid()
+    if child := os.fork():
+        return child
+    while os.getppid() == parent:
+        work()
+    os._exit(0)
+
+
 if __name__ == "__main__":
-    main([sys.argv[1], *sys.argv[3:]], float(sys.argv[2]))
+    if sys.argv[1] == "one":
+        one(sys.argv[3], float(sys.argv[2]))
+    else:
+        many(sys.argv[3:], float(sys.argv[2]))
