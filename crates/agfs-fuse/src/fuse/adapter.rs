@@ -2,7 +2,7 @@
 
 use super::{Adapter, GENERATION, bytes, caller, convert, errno_of, init, run};
 use crate::counters::Verb;
-use crate::vfs::{DirItem, Opened, Vfs};
+use crate::vfs::{DirItem, Opened, Removal, Vfs};
 use agfs_core::Result;
 use fuser::{
     AccessFlags, BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, INodeNo, IoctlFlags,
@@ -50,6 +50,13 @@ fn open_flags(opened: Opened) -> FopenFlags {
     flags.set(FopenFlags::FOPEN_KEEP_CACHE, opened.keep_cache);
     flags.set(FopenFlags::FOPEN_NOFLUSH, opened.no_flush);
     flags
+}
+
+fn answer_removal(removal: Option<Removal>, reply: ReplyEmpty) {
+    if let Some(removal) = &removal {
+        removal.end();
+    }
+    reply.ok();
 }
 
 /// A value for a caller who gives its room in bytes: 0 asks for the size.
@@ -156,10 +163,9 @@ impl Filesystem for Adapter {
 
     fn unlink(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let (parent, name) = (INodeNo(self.numbers.inner(parent)), bytes(name));
-        serve!(self, Unlink, parent, reply, |vfs| vfs.unlink(parent.0, &name), |removal| {
-            reply.ok();
-            drop(removal)
-        });
+        serve!(self, Unlink, parent, reply, |vfs| vfs.unlink(parent.0, &name), |removal| answer_removal(
+            removal, reply
+        ));
     }
 
     fn rmdir(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
@@ -188,8 +194,7 @@ impl Filesystem for Adapter {
         let (from, to) = (INodeNo(self.numbers.inner(parent)), self.numbers.inner(newparent));
         let (name, newname) = (bytes(name), bytes(newname));
         serve!(self, Rename, from, reply, |vfs| vfs.rename((from.0, &name), (to, &newname), flags.bits()), |removal| {
-            reply.ok();
-            drop(removal)
+            answer_removal(removal, reply)
         });
     }
 

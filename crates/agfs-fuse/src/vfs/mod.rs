@@ -20,6 +20,7 @@ mod xattr;
 #[cfg(test)]
 mod tests;
 
+pub use name::Removal;
 pub use types::{Attributes, Caller, DirItem, Entry, Opened, SetAttr, Stat, Statfs};
 
 use crate::cache_policy;

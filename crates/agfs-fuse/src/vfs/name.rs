@@ -23,11 +23,19 @@ fn across() -> Error {
     Error::new(ErrorKind::CrossDevice, "a shadow directory lies on the other side: copy instead")
 }
 
-/// While it lives, the kernel is told of the links that a node had before one of its names was removed: with the answer to
-/// the removal it counts down by itself. Afterwards its attributes are asked for anew, for what it took up at that moment.
+/// Until it ends, the kernel is told of the links that a node had before one of its names was removed: with the answer to the
+/// removal it counts down by itself. It ends just before that answer, which the caller may follow with a look of its own. What
+/// the kernel takes up between the two makes its count too low; so its attributes are asked for anew when this is dropped.
 pub struct Removal {
     world: Arc<World>,
     id: FileId,
+}
+
+impl Removal {
+    /// The answer follows.
+    pub fn end(&self) {
+        self.world.known.end_removal(self.id);
+    }
 }
 
 impl std::fmt::Debug for Removal {
@@ -38,7 +46,7 @@ impl std::fmt::Debug for Removal {
 
 impl Drop for Removal {
     fn drop(&mut self) {
-        self.world.known.end_removal(self.id);
+        self.end();
         self.world.kernel.invalidate_attr_soon(self.id);
     }
 }
