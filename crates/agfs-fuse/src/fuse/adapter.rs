@@ -3,7 +3,7 @@
 use super::{Adapter, GENERATION, bytes, caller, convert, errno_of, init, run};
 use crate::counters::Verb;
 use crate::vfs::{DirItem, Opened, Removal, Vfs};
-use agfs_core::Result;
+use agfs_core::{FileId, Result};
 use fuser::{
     AccessFlags, BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, INodeNo, IoctlFlags,
     KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
@@ -52,11 +52,18 @@ fn open_flags(opened: Opened) -> FopenFlags {
     flags
 }
 
-fn answer_removal(removal: Option<Removal>, reply: ReplyEmpty) {
+fn answer_removal(removal: Option<Removal>, thread: u32, reply: ReplyEmpty) {
     if let Some(removal) = &removal {
-        removal.end();
+        removal.answer(thread);
     }
     reply.ok();
+}
+
+/// Waits until the kernel may take up attributes of `ino`: see [`crate::kernel::Known::hold_back`].
+async fn hold_back(vfs: &Vfs, ino: u64, thread: u32) {
+    if let Some(wait) = vfs.world().known.hold_back(FileId(ino), thread) {
+        tokio::time::sleep(wait).await;
+    }
 }
 
 /// A value for a caller who gives its room in bytes: 0 asks for the size.
@@ -88,9 +95,11 @@ impl Filesystem for Adapter {
         self.ended.send_replace(true);
     }
 
-    fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+    fn lookup(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let (n, parent, name) = (self.numbers, INodeNo(self.numbers.inner(parent)), bytes(name));
+        let thread = req.pid();
         serve_attributes!(self, Lookup, parent, reply, |vfs| vfs.lookup(parent.0, &name), |entry| {
+            hold_back(&vfs, entry.stat.ino, thread).await;
             n.reply_entry(reply, &entry)
         });
     }
@@ -100,10 +109,12 @@ impl Filesystem for Adapter {
         run::now(|| self.vfs.forget(self.numbers.inner(ino), nlookup));
     }
 
-    fn getattr(&self, _req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
-        let (n, ino) = (self.numbers, INodeNo(self.numbers.inner(ino)));
-        serve_attributes!(self, Getattr, ino, reply, |vfs| vfs.getattr(ino.0), |a| reply
-            .attr(&a.ttl, &n.attr(&a.stat)));
+    fn getattr(&self, req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
+        let (n, ino, thread) = (self.numbers, INodeNo(self.numbers.inner(ino)), req.pid());
+        serve_attributes!(self, Getattr, ino, reply, |vfs| vfs.getattr(ino.0), |a| {
+            hold_back(&vfs, a.stat.ino, thread).await;
+            reply.attr(&a.ttl, &n.attr(&a.stat))
+        });
     }
 
     fn setattr(
@@ -161,10 +172,10 @@ impl Filesystem for Adapter {
         });
     }
 
-    fn unlink(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let (parent, name) = (INodeNo(self.numbers.inner(parent)), bytes(name));
+    fn unlink(&self, req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let (parent, name, thread) = (INodeNo(self.numbers.inner(parent)), bytes(name), req.pid());
         serve!(self, Unlink, parent, reply, |vfs| vfs.unlink(parent.0, &name), |removal| answer_removal(
-            removal, reply
+            removal, thread, reply
         ));
     }
 
@@ -183,7 +194,7 @@ impl Filesystem for Adapter {
 
     fn rename(
         &self,
-        _req: &Request,
+        req: &Request,
         parent: INodeNo,
         name: &OsStr,
         newparent: INodeNo,
@@ -192,9 +203,9 @@ impl Filesystem for Adapter {
         reply: ReplyEmpty,
     ) {
         let (from, to) = (INodeNo(self.numbers.inner(parent)), self.numbers.inner(newparent));
-        let (name, newname) = (bytes(name), bytes(newname));
+        let (name, newname, thread) = (bytes(name), bytes(newname), req.pid());
         serve!(self, Rename, from, reply, |vfs| vfs.rename((from.0, &name), (to, &newname), flags.bits()), |removal| {
-            answer_removal(removal, reply)
+            answer_removal(removal, thread, reply)
         });
     }
 

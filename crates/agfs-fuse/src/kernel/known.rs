@@ -6,11 +6,13 @@ use agfs_core::FileId;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const SHARDS: usize = 16;
 /// How long a program may take to take up an answer that was sent, in milliseconds.
 const TAKE_UP: u64 = 20;
+/// How long a thread may take to count down the links of a file after the removal of a name was answered to it.
+const COUNT_DOWN: Duration = Duration::from_millis(2);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
@@ -20,12 +22,21 @@ struct Entry {
     pages: Option<u64>,
 }
 
+/// The removal of a name of a node that has others.
+#[derive(Clone, Copy, Debug)]
+enum Removing {
+    /// Being made; the node had so many links before.
+    Now(u32),
+    /// Answered, at that time, to this thread.
+    Answered(Instant, u32),
+}
+
 /// The nodes that the kernel knows.
 #[derive(Debug, Default)]
 pub struct Known {
     shards: [Mutex<FxHashMap<FileId, Entry>>; SHARDS],
     /// Nodes of which a name is being removed, with the links that they had before.
-    removing: Mutex<FxHashMap<FileId, u32>>,
+    removing: Mutex<FxHashMap<FileId, Removing>>,
     answering: Arrivals,
 }
 
@@ -59,6 +70,14 @@ impl Drop for Answering<'_> {
     fn drop(&mut self) {
         self.0.last.store(self.0.millis(), Ordering::Release);
         self.0.now.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// What is left of the time to count down in.
+fn left(removing: &Removing) -> Option<Duration> {
+    match removing {
+        Removing::Now(_) => None,
+        Removing::Answered(at, _) => COUNT_DOWN.checked_sub(at.elapsed()),
     }
 }
 
@@ -127,17 +146,37 @@ impl Known {
     /// A name of a node with `links` links is being removed. When that is answered, the kernel counts one down from what it
     /// knows; so until then it is not to learn of the new count, or it would be one too low.
     pub fn begin_removal(&self, id: FileId, links: u32) {
-        self.removing.lock().insert(id, links);
+        let mut removing = self.removing.lock();
+        removing.retain(|_, r| matches!(r, Removing::Now(_)) || left(r).is_some());
+        removing.insert(id, Removing::Now(links));
     }
 
-    /// The removal was answered.
-    pub fn end_removal(&self, id: FileId) {
-        self.removing.lock().remove(&id);
+    /// The removal is being answered to this thread.
+    pub fn answer_removal(&self, id: FileId, thread: u32) {
+        self.removing.lock().insert(id, Removing::Answered(Instant::now(), thread));
+    }
+
+    /// The removal was not made after all; one that was answered stays.
+    pub fn cancel_removal(&self, id: FileId) {
+        self.removing.lock().retain(|other, r| *other != id || matches!(r, Removing::Answered(..)));
     }
 
     /// The links to tell the kernel of, where there are `links`.
     pub fn links_to_show(&self, id: FileId, links: u32) -> u32 {
-        self.removing.lock().get(&id).map_or(links, |before| links.max(*before))
+        match self.removing.lock().get(&id) {
+            Some(Removing::Now(before)) => links.max(*before),
+            Some(Removing::Answered(..)) | None => links,
+        }
+    }
+
+    /// How long an answer with the attributes of a node is to be held back from `thread`, so that the kernel has counted down
+    /// when it takes it up. Whoever removed the name itself has come back from that.
+    pub fn hold_back(&self, id: FileId, thread: u32) -> Option<Duration> {
+        let removing = self.removing.lock().get(&id).copied()?;
+        match removing {
+            Removing::Answered(_, by) if by == thread => None,
+            other => left(&other),
+        }
     }
 
     /// The kernel's pages belong to no version that is still wanted.
@@ -185,8 +224,14 @@ mod tests {
         known.begin_removal(id, 2);
         assert_eq!([2, 1, 3].map(|now| known.links_to_show(id, now)), [2, 2, 3]);
         assert_eq!(known.links_to_show(FileId(8), 1), 1);
-        known.end_removal(id);
-        assert_eq!(known.links_to_show(id, 1), 1);
+        assert_eq!(known.hold_back(id, 5), None, "what is told now is the old count");
+        known.answer_removal(id, 5);
+        known.cancel_removal(id);
+        assert_eq!((known.links_to_show(id, 1), known.hold_back(id, 5)), (1, None));
+        assert!(known.hold_back(id, 6).is_some_and(|wait| wait <= COUNT_DOWN));
+        known.begin_removal(id, 2);
+        known.cancel_removal(id);
+        assert_eq!((known.links_to_show(id, 1), known.hold_back(id, 6)), (1, None));
     }
 
     #[test]

@@ -23,18 +23,17 @@ fn across() -> Error {
     Error::new(ErrorKind::CrossDevice, "a shadow directory lies on the other side: copy instead")
 }
 
-/// Until it ends, the kernel is told of the links that a node had before one of its names was removed: with the answer to the
-/// removal it counts down by itself. It ends just before that answer, which the caller may follow with a look of its own. What
-/// the kernel takes up between the two makes its count too low; so its attributes are asked for anew when this is dropped.
+/// Until it is answered, the kernel is told of the links that a node had before one of its names was removed: with the answer to
+/// the removal it counts down by itself.
 pub struct Removal {
     world: Arc<World>,
     id: FileId,
 }
 
 impl Removal {
-    /// The answer follows.
-    pub fn end(&self) {
-        self.world.known.end_removal(self.id);
+    /// The answer to this thread follows.
+    pub fn answer(&self, thread: u32) {
+        self.world.known.answer_removal(self.id, thread);
     }
 }
 
@@ -46,7 +45,7 @@ impl std::fmt::Debug for Removal {
 
 impl Drop for Removal {
     fn drop(&mut self) {
-        self.end();
+        self.world.known.cancel_removal(self.id);
         self.world.kernel.invalidate_attr_soon(self.id);
     }
 }
