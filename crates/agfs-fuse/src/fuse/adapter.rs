@@ -243,7 +243,7 @@ impl Filesystem for Adapter {
         offset: u64,
         data: &[u8],
         write_flags: WriteFlags,
-        _flags: OpenFlags,
+        flags: OpenFlags,
         _lock_owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
@@ -256,6 +256,7 @@ impl Filesystem for Adapter {
         let drop_ids = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
         let written = {
             let _context = self.runtime.enter();
+            self.vfs.set_flags(fh.0, flags.0);
             run::now(|| self.vfs.try_write(fh.0, offset, data, drop_ids))
         };
         match written {

@@ -10,6 +10,7 @@ use agfs_core::node::NodeKind;
 use agfs_core::{Error, FileId, Result};
 use bytes::Bytes;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How long a close waits for a server that cannot be reached.
@@ -19,7 +20,14 @@ const CLOSE_PATIENCE: Duration = Duration::from_secs(1);
 pub(super) struct FileHandle {
     pub data: Arc<InodeData>,
     pub writes: bool,
-    pub append: bool,
+    /// As the descriptor has it now: fcntl(2) can change it.
+    pub append: AtomicBool,
+}
+
+impl FileHandle {
+    fn appends(&self) -> bool {
+        self.append.load(Ordering::Relaxed)
+    }
 }
 
 impl Vfs {
@@ -74,7 +82,7 @@ impl Vfs {
         let pages = if created { Some(version_no) } else { self.world.known.pages(id) };
         let how = cache_policy::open(Opening { writes, pages, version_no });
         self.world.known.set_pages(id, version_no);
-        let append = flags & libc::O_APPEND != 0;
+        let append = AtomicBool::new(flags & libc::O_APPEND != 0);
         let fh = self.files.insert(FileHandle { data, writes, append });
         Ok(Opened { fh, keep_cache: how.keep_cache, no_flush: how.no_flush })
     }
@@ -92,6 +100,15 @@ impl Vfs {
         handle.data.read(offset..offset.saturating_add(u64::from(size))).await
     }
 
+    /// Notes the flags that a descriptor has by now, which come with every write.
+    pub fn set_flags(&self, fh: u64, flags: i32) {
+        if as_shadow(fh).is_none()
+            && let Ok(handle) = self.files.get(fh)
+        {
+            handle.append.store(flags & libc::O_APPEND != 0, Ordering::Relaxed);
+        }
+    }
+
     /// Writes now, unless a commit is reading the file; then `None`, and [`Vfs::write`] waits for that. `drop_ids`: the
     /// writer may not keep set-id bits.
     pub fn try_write(&self, fh: u64, offset: u64, data: &[u8], drop_ids: bool) -> Option<Result<u32>> {
@@ -102,7 +119,7 @@ impl Vfs {
             Ok(handle) => handle,
             Err(e) => return Some(Err(e)),
         };
-        let edit = Edit::Write { offset, data, append: handle.append };
+        let edit = Edit::Write { offset, data, append: handle.appends() };
         let written = handle.data.try_edit(&edit, drop_ids, self.world.up.now())?;
         Some(written.map(|at| self.written(&handle, (offset, at), data.len(), drop_ids)))
     }
@@ -131,7 +148,7 @@ impl Vfs {
             return result;
         }
         let handle = self.files.get(fh)?;
-        let edit = Edit::Write { offset, data, append: handle.append };
+        let edit = Edit::Write { offset, data, append: handle.appends() };
         let at = handle.data.edit(&edit, drop_ids, self.world.up.now()).await?;
         Ok(self.written(&handle, (offset, at), data.len(), drop_ids))
     }

@@ -279,3 +279,17 @@ async fn setting_nothing_is_a_change_of_owner_to_the_same() {
     assert_eq!((after.mode, after.uid, after.mtime), (0o755, before.uid, before.mtime));
     assert!(after.ctime > before.ctime);
 }
+
+#[tokio::test]
+async fn a_descriptor_appends_as_long_as_its_flags_say_so() {
+    let server = FakeServer::new();
+    let m = mount(&server);
+    let ino = m.put(1, "f", b"0123456789").await;
+    let fh = m.open(ino, O_RDWR | libc::O_APPEND).await;
+    m.vfs.set_flags(fh, O_RDWR);
+    m.vfs.write(fh, 0, b"AB", false).await.unwrap();
+    m.vfs.set_flags(fh, O_RDWR | libc::O_APPEND);
+    m.vfs.write(fh, 0, b"CD", false).await.unwrap();
+    m.close(fh).await;
+    assert_eq!(m.content(ino).await, b"AB23456789CD");
+}
