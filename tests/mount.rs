@@ -10,8 +10,14 @@ mod common;
 mod attribution;
 #[path = "mount/basics.rs"]
 mod basics;
+#[path = "mount/cargo.rs"]
+mod cargo;
 #[path = "mount/compare.rs"]
 mod compare;
+#[path = "mount/copying.rs"]
+mod copying;
+#[path = "mount/cpython.rs"]
+mod cpython;
 #[path = "mount/crash.rs"]
 mod crash;
 #[path = "mount/editors.rs"]
@@ -34,6 +40,8 @@ mod python;
 mod requests;
 #[path = "mount/rollback.rs"]
 mod rollback;
+#[path = "mount/sqlite.rs"]
+mod sqlite;
 #[path = "mount/two_mounts.rs"]
 mod two_mounts;
 
