@@ -42,6 +42,9 @@ if [ "$what" = test ]; then
     need git git
     need rsync rsync
     need vim vim
+    need nano nano
+    need perl perl
+    need flock util-linux
     need tar tar
     need node nodejs
     need npm npm
@@ -51,6 +54,12 @@ if [ "$what" = test ]; then
         echo "bootstrap.sh: $(command -v python3) was built without sqlite3, which the system tests use;" \
             "put another python3 first in PATH" >&2
         exit 1
+    fi
+    # CPython's own tests, of the system's Python.
+    python=/usr/bin/python3
+    if [ -x "$python" ] &&
+        ! "$python" -c 'import importlib.util as u, sys; sys.exit(u.find_spec("test.test_os") is None)' >/dev/null 2>&1; then
+        packages+=("lib$("$python" -c 'import sys; print("python%d.%d" % sys.version_info[:2])')-testsuite")
     fi
 fi
 

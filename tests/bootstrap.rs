@@ -68,7 +68,7 @@ fn what_is_missing_is_installed_in_one_go() {
     assert_eq!(calls.len(), 2, "{notes}");
     assert!(calls[0].starts_with("apt-get update") && calls[1].starts_with("apt-get install -y"), "{notes}");
     for package in
-        ["make", "g++", "clang", "pkg-config", "fuse3", "git", "rsync", "vim", "nodejs", "npm", "python3-venv"]
+        ["make", "g++", "clang", "pkg-config", "fuse3", "git", "rsync", "vim", "nano", "nodejs", "npm", "python3-venv"]
     {
         assert!(calls[1].split(' ').any(|w| w == package), "{package} in {notes}");
     }

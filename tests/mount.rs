@@ -12,8 +12,14 @@ mod alike;
 mod attribution;
 #[path = "mount/basics.rs"]
 mod basics;
+#[path = "mount/cargo.rs"]
+mod cargo;
 #[path = "mount/compare.rs"]
 mod compare;
+#[path = "mount/copying.rs"]
+mod copying;
+#[path = "mount/cpython.rs"]
+mod cpython;
 #[path = "mount/crash.rs"]
 mod crash;
 #[path = "mount/editors.rs"]
@@ -46,6 +52,8 @@ mod requests;
 mod rollback;
 #[path = "mount/saves.rs"]
 mod saves;
+#[path = "mount/sqlite.rs"]
+mod sqlite;
 #[path = "mount/suites.rs"]
 mod suites;
 #[path = "mount/two_mounts.rs"]

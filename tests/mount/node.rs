@@ -1,6 +1,7 @@
 //! npm and node on a mount, and the shadow directory that takes in what they install.
 
 use crate::common::Farm;
+use crate::common::tree::{Look, look, same};
 use std::fs;
 use std::io::ErrorKind;
 
@@ -26,6 +27,46 @@ fn what_npm_installs_stays_in_a_shadow() {
     let other = farm.mount(&space, &[]);
     assert!(other.join("app/package.json").exists());
     assert_eq!(fs::read_dir(other.join("app/node_modules")).unwrap().count(), 0);
+}
+
+/// Files in which pnpm notes when and where it worked.
+const PNPM_NOTES: &[&str] = &[".modules.yaml", ".pnpm-workspace-state.json", ".pnpm-workspace-state-v1.json"];
+
+/// Installs with pnpm, whose packages are hard links into its store, here beside the project.
+fn pnpm_install(farm: &Farm, dir: &std::path::Path, pnpm: &str) {
+    let script = format!(
+        r#"mkdir app && cd app && npm init -y > /dev/null
+           pnpm() {{ node '{pnpm}' --config.store-dir="$PWD/../store" --config.package-import-method=hardlink "$@"; }}
+           pnpm add --silent express@5 lodash@4 typescript@5
+           use() {{ [ "$(node -e "require('express'); console.log(require('lodash').chunk([1,2,3,4],2).length)")" = 2 ]; }}
+           use && node_modules/.bin/tsc --version > /dev/null
+           [ "$(stat -c %h node_modules/lodash/package.json)" -ge 2 ]
+           rm -rf node_modules && pnpm install --silent --offline --frozen-lockfile && use
+           pnpm store status > /dev/null && pnpm remove --silent typescript && [ ! -e node_modules/typescript ] && use"#
+    );
+    farm.sh_online(dir, &script);
+}
+
+#[test]
+fn pnpm_installs_the_same_tree() {
+    let mut farm = Farm::new();
+    let tool = farm.plain();
+    farm.sh_online(&tool, "npm install --prefix . --no-audit --no-fund --silent pnpm@9");
+    let pnpm = tool.join("node_modules/pnpm/bin/pnpm.cjs").display().to_string();
+    let space = farm.space();
+    let (m, plain) = (farm.mount(&space, &["--shadow", "none"]), farm.plain());
+    for dir in [&plain, &m] {
+        pnpm_install(&farm, dir, &pnpm);
+    }
+    // Its store's index has times in it.
+    let what = Look { skip: &["store"], only_present: PNPM_NOTES, ..Look::default() };
+    let want = look(&plain, &what);
+    assert!(want.len() > 1_000, "{} paths", want.len());
+    same(&want, &look(&m, &what), "pnpm on a mount");
+    farm.umount(&m);
+    let m = farm.mount(&space, &["--shadow", "none"]);
+    same(&want, &look(&m, &what), "after a remount with an empty cache");
+    farm.sh(&m, "cd app && node -e \"require('express'); require('lodash')\"");
 }
 
 #[test]

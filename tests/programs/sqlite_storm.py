@@ -70,6 +70,8 @@ def read(path, mode):
             assert data == payload(writer, n), f"row {writer} {n} has the content of another"
         seen = rows
         looks += 1
+        # Readers that never pause leave the writers no processor.
+        time.sleep(0.002)
     print(looks)
 
 

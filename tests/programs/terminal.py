@@ -27,7 +27,7 @@ def main(keys, command):
     screen = b""
     end = time.monotonic() + LIMIT
     while time.monotonic() < end:
-        ready = select.select([terminal], [], [], 0.2 if not typed else LIMIT)[0]
+        ready = select.select([terminal], [], [], 0.05 if not typed else LIMIT)[0]
         if not ready:
             # It has drawn and now waits.
             if screen:
