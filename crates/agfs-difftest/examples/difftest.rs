@@ -41,9 +41,14 @@ impl Pair {
 
     fn tell(&mut self, script: &Script, watch: Watch, found: &Mismatch) {
         println!("{found}\n  shrinking ...");
-        let script = Script(script.0[..(found.step + 1).min(script.0.len())].to_vec());
-        let class = found.class();
-        let short = shrink(&script, 3_000, |s| self.run(s, watch).is_err_and(|m| m.class() == class));
+        let begin = Script(script.0[..(found.step + 1).min(script.0.len())].to_vec());
+        // Seen sooner, it is nearer to its cause.
+        let (watch, found) = match self.run(&begin, Watch::CLOSE) {
+            Err(sooner) => (Watch::CLOSE, sooner),
+            Ok(_) => (watch, Box::new(found.clone())),
+        };
+        let begin = Script(script.0[..(found.step + 1).min(script.0.len())].to_vec());
+        let short = shrink(&begin, 3_000, |s| self.run(s, watch).is_err_and(|m| m.class() == found.class()));
         match self.run(&short, watch) {
             Err(last) => println!("{last}\n  {short}\n"),
             Ok(_) => println!("  does not fail again:\n  {short}\n"),

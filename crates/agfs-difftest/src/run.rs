@@ -3,7 +3,7 @@
 use crate::accepted::{self, Accepted, Case};
 use crate::compare::{Comparer, Difference};
 use crate::op::{Count, Flags, Mode, On, Op, Path, Slot};
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, errno_name};
 use crate::target::Side;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,6 +19,11 @@ pub struct Watch {
     pub touched: usize,
     /// After every how many steps to look at the whole tree. It is looked at in the end in any case.
     pub tree: usize,
+}
+
+impl Watch {
+    /// Everything after every step: for a script that is known to fail.
+    pub const CLOSE: Watch = Watch { touched: 1, tree: 1 };
 }
 
 impl Default for Watch {
@@ -42,8 +47,8 @@ pub struct Mismatch {
 
 impl Mismatch {
     /// The same for mismatches that are thought to have the same cause.
-    pub fn class(&self) -> (String, &'static str, Option<&'static str>) {
-        (self.difference.kind.clone(), self.op.word(), self.look.as_ref().map(Op::word))
+    pub fn class(&self) -> (&str, &'static str, bool) {
+        (self.difference.kind.trim_start_matches("tree: "), self.op.word(), self.look.is_some())
     }
 }
 
@@ -64,8 +69,8 @@ pub struct Report {
     pub steps: usize,
     /// Of these, how many succeeded, by the first word.
     pub succeeded: BTreeMap<&'static str, usize>,
-    /// Of these, how many failed, by the first word.
-    pub failed: BTreeMap<&'static str, usize>,
+    /// Of these, how many failed, by the first word and the errno.
+    pub failed: BTreeMap<(&'static str, String), usize>,
     /// Differences that are accepted, by their reason.
     pub accepted: BTreeMap<&'static str, usize>,
 }
@@ -106,7 +111,11 @@ impl<'a> Run<'a> {
         while steps.peek().is_some() {
             let mut plan = Plan::new();
             for (n, op) in steps.by_ref().take(BATCH) {
-                let looks = if n % self.watch.touched == self.watch.touched - 1 { op.looks() } else { Vec::new() };
+                let mut looks = Vec::new();
+                if n % self.watch.touched == self.watch.touched - 1 {
+                    looks = op.looks();
+                    looks.extend((0..Slot::COUNT).map(|slot| Op::Stat { on: On::Slot(Slot(slot)) }));
+                }
                 plan.push((n, false, op));
                 plan.extend(looks.into_iter().map(|look| (n, true, look)));
                 if n % self.watch.tree == self.watch.tree - 1 {
@@ -156,8 +165,10 @@ impl<'a> Run<'a> {
 
     fn count(&mut self, op: &Op, answer: &Outcome) {
         self.report.steps += 1;
-        let of = if matches!(answer, Outcome::Errno(_)) { &mut self.report.failed } else { &mut self.report.succeeded };
-        *of.entry(op.word()).or_default() += 1;
+        *match answer {
+            Outcome::Errno(errno) => self.report.failed.entry((op.word(), errno_name(*errno))).or_default(),
+            _ => self.report.succeeded.entry(op.word()).or_default(),
+        } += 1;
     }
 }
 

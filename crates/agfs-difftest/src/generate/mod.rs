@@ -62,14 +62,14 @@ pub struct Generator {
     rng: Rng,
     profile: Profile,
     slots: [Guess; Slot::COUNT as usize],
-    /// Paths at which something was made lately.
-    made: VecDeque<Path>,
+    /// Paths at which something was made lately, and whether it was a directory.
+    made: VecDeque<(Path, bool)>,
     user: bool,
     step: u32,
 }
 
 /// How many paths are remembered.
-const REMEMBERED: usize = 16;
+const REMEMBERED: usize = 24;
 
 /// What may come next, with its weight.
 const VERBS: &[(u32, fn(&mut Generator) -> Op)] = &[
@@ -204,18 +204,31 @@ impl Generator {
         found.unwrap_or(&VERBS[0]).1
     }
 
-    /// Notes that something was perhaps made here.
-    fn note_made(&mut self, op: &Op) {
-        let at = match op {
-            Op::Open { at, flags, .. } if flags.has(libc::O_CREAT) => at,
-            Op::Mkdir { at, .. } | Op::Mknod { at, .. } | Op::Symlink { at, .. } => at,
-            Op::Rename { to: at, .. } | Op::Link { to: at, .. } | Op::LinkFd { to: at, .. } => at,
+    /// Notes what was perhaps made and perhaps taken away.
+    fn note_names(&mut self, op: &Op) {
+        let (gone, made, is_dir) = match op {
+            Op::Open { at, flags, .. } if flags.has(libc::O_CREAT) => (None, Some(at), false),
+            Op::Mkdir { at, .. } => (None, Some(at), true),
+            Op::Mknod { at, .. } | Op::Symlink { at, .. } | Op::Link { to: at, .. } | Op::LinkFd { to: at, .. } => {
+                (None, Some(at), false)
+            }
+            Op::Rename { from, to, .. } => {
+                (Some(from), Some(to), self.made.iter().any(|(path, is_dir)| path == from && *is_dir))
+            }
+            Op::Unlink { at } | Op::Rmdir { at } => (Some(at), None, false),
             _ => return,
         };
-        if self.made.len() == REMEMBERED {
+        self.made.retain(|(path, _)| Some(path) != gone && Some(path) != made);
+        self.made.extend(made.map(|at| (at.clone(), is_dir)));
+        if self.made.len() > REMEMBERED {
             self.made.pop_front();
         }
-        self.made.push_back(at.clone());
+    }
+
+    /// A path where something of that kind was made, if there is one.
+    fn made(&mut self, is_dir: bool) -> Option<Path> {
+        let fitting: Vec<&Path> = self.made.iter().filter(|(_, d)| *d == is_dir).map(|(path, _)| path).collect();
+        (!fitting.is_empty()).then(|| fitting[self.rng.usize(..fitting.len())].clone())
     }
 
     /// What every script begins with: some directories and files.
@@ -249,7 +262,7 @@ impl Iterator for Generator {
             }
             None => self.verb()(self),
         };
-        self.note_made(&op);
+        self.note_names(&op);
         Some(op)
     }
 }

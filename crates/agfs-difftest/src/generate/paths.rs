@@ -24,9 +24,9 @@ impl Generator {
     /// A name that is a file, mostly.
     fn file_name(&mut self) -> u8 {
         match self.rng.u32(..100) {
-            0..84 => self.rng.u8(2..6),
-            84..95 => self.rng.u8(0..2),
-            95..99 => self.pick(&ODD),
+            0..91 => self.rng.u8(2..6),
+            91..97 => self.rng.u8(0..2),
+            97..99 => self.pick(&ODD),
             _ if self.profile.dotdot => self.pick(&[DOT, DOTDOT]),
             _ => DOT,
         }
@@ -54,14 +54,21 @@ impl Generator {
         self.place(name)
     }
 
+    /// A file that exists, mostly.
+    pub(super) fn old_file(&mut self) -> Path {
+        let old = if self.chance(70) { self.made(false) } else { None };
+        old.unwrap_or_else(|| self.file())
+    }
+
+    /// A directory that exists, mostly.
+    pub(super) fn old_dir(&mut self) -> Path {
+        let old = if self.chance(60) { self.made(true) } else { None };
+        old.unwrap_or_else(|| self.dir())
+    }
+
     /// Something that exists, mostly.
     pub(super) fn path(&mut self) -> Path {
-        let n = self.made.len();
-        if n > 0 && self.chance(65) {
-            let n = self.rng.usize(..n);
-            return self.made[n].clone();
-        }
-        if self.chance(70) { self.file() } else { self.dir() }
+        if self.chance(75) { self.old_file() } else { self.old_dir() }
     }
 
     fn mode(&mut self) -> Mode {
@@ -101,8 +108,8 @@ impl Generator {
         }
         let slot = self.free();
         let at = match () {
-            () if dir => self.dir(),
-            () if self.chance(35) => self.path(),
+            () if dir => self.old_dir(),
+            () if flags & libc::O_CREAT == 0 || self.chance(30) => self.old_file(),
             () => self.file(),
         };
         let flags = Flags(flags);
@@ -119,12 +126,16 @@ impl Generator {
         let excl = if self.chance(15) { libc::O_EXCL } else { 0 };
         let flags = Flags(libc::O_TMPFILE | access | excl);
         self.note(slot, flags, false);
-        Op::Open { slot, at: self.dir(), flags, mode: self.mode() }
+        Op::Open { slot, at: self.old_dir(), flags, mode: self.mode() }
     }
 
     pub(super) fn rename(&mut self) -> Op {
-        let dirs = self.chance(35);
-        let (from, to) = if dirs { (self.dir(), self.dir()) } else { (self.path(), self.path()) };
+        let (from, to) = match self.rng.u32(..10) {
+            0..3 => (self.old_dir(), self.dir()),
+            3 => (self.path(), self.path()),
+            4 | 5 => (self.old_file(), self.old_file()),
+            _ => (self.old_file(), self.file()),
+        };
         let how = match self.rng.u32(..20) {
             0..12 => Renaming::Plain,
             12..15 => Renaming::NoReplace,
@@ -135,7 +146,7 @@ impl Generator {
     }
 
     pub(super) fn link(&mut self) -> Op {
-        Op::Link { from: self.path(), to: self.file(), follow: self.switch(30) }
+        Op::Link { from: self.old_file(), to: self.file(), follow: self.switch(30) }
     }
 
     pub(super) fn link_fd(&mut self) -> Op {
@@ -143,12 +154,12 @@ impl Generator {
     }
 
     pub(super) fn unlink(&mut self) -> Op {
-        let at = if self.chance(70) { self.path() } else { self.file() };
+        let at = if self.chance(95) { self.old_file() } else { self.old_dir() };
         Op::Unlink { at }
     }
 
     pub(super) fn rmdir(&mut self) -> Op {
-        let at = if self.chance(90) { self.dir() } else { self.file() };
+        let at = if self.chance(90) { self.old_dir() } else { self.old_file() };
         Op::Rmdir { at }
     }
 
@@ -180,13 +191,13 @@ impl Generator {
     }
 
     pub(super) fn list(&mut self) -> Op {
-        let on = if self.chance(35) { On::Slot(self.slot(|g| g == Guess::Dir)) } else { On::Path(self.dir()) };
+        let on = if self.chance(35) { On::Slot(self.slot(|g| g == Guess::Dir)) } else { On::Path(self.old_dir()) };
         Op::List { on }
     }
 
     pub(super) fn chmod(&mut self) -> Op {
         let dir = self.chance(25);
-        let on = if dir { On::Path(self.dir()) } else { self.on_followed() };
+        let on = if dir { On::Path(self.old_dir()) } else { self.on_followed() };
         Op::Chmod { on, mode: if dir { self.dir_mode() } else { self.mode() } }
     }
 

@@ -98,7 +98,7 @@ impl Generator {
     }
 
     pub(super) fn truncate(&mut self) -> Op {
-        let on = if self.chance(60) { On::Slot(self.writable()) } else { On::Path(self.path()) };
+        let on = if self.chance(60) { On::Slot(self.writable()) } else { On::Path(self.old_file()) };
         let size = match self.rng.u32(..60) {
             0 => Count(self.pick(&[i64::MAX as u64, u64::MAX, 1 << 63])),
             1..6 => Count(0),
@@ -137,7 +137,8 @@ impl Generator {
             0 | 1 => return Stamp::Omit,
             2 => return Stamp::Now,
             3 | 4 => self.rng.i64(-2_000_000_000..0),
-            5 => self.pick(&[0, -1, 1, i64::from(i32::MAX), i64::from(i32::MAX) + 1, i64::from(i32::MIN)]),
+            // Not the very first second that ext4 knows: it has no fractions there.
+            5 => self.pick(&[0, -1, 1, i64::from(i32::MAX), i64::from(i32::MAX) + 1, i64::from(i32::MIN) + 1]),
             6 | 7 => self.rng.i64(2_200_000_000..9_000_000_000),
             _ => self.rng.i64(0..1_500_000_000),
         };

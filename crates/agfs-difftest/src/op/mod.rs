@@ -157,7 +157,6 @@ impl Op {
             looks.extend(ends.into_iter().flatten().map(|p| Op::Stat { on: On::Link(p) }));
         }
         for slot in self.slots() {
-            looks.push(Op::Stat { on: On::Slot(slot) });
             looks.extend(self.window().map(|(at, len)| Op::Pread { slot, at, len }));
         }
         if let Op::Rename { from, to, .. } = self {
