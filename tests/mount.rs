@@ -16,6 +16,8 @@ mod basics;
 mod compare;
 #[path = "mount/crash.rs"]
 mod crash;
+#[path = "mount/differential.rs"]
+mod differential;
 #[path = "mount/editors.rs"]
 mod editors;
 #[path = "mount/errno.rs"]

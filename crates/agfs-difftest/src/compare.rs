@@ -171,6 +171,23 @@ impl Comparer {
     }
 }
 
+/// Whether a tree is what it was, with every time to the nanosecond and every inode number. Only how much space it takes may
+/// have changed.
+///
+/// # Errors
+/// The first difference.
+pub fn kept(before: &Outcome, after: &Outcome) -> Compared {
+    let (Outcome::Tree(a), Outcome::Tree(b)) = (before, after) else { return differ("no tree", before, after) };
+    equal("paths", a.keys().collect::<Vec<_>>(), b.keys().collect())?;
+    for ((path, x), y) in a.iter().zip(b.values()) {
+        let same_space = Seen { stat: Stat { blocks: x.stat.blocks, ..y.stat }, ..y.clone() };
+        if *x != same_space {
+            return differ(format!("what was kept of {}", String::from_utf8_lossy(path)), x, y);
+        }
+    }
+    Ok(())
+}
+
 fn data(a: &[u8], b: &[u8]) -> Compared {
     if a.len() != b.len() {
         return differ("bytes read", &a.len(), &b.len());

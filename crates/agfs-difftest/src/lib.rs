@@ -16,6 +16,7 @@ pub mod posix;
 pub mod run;
 pub mod shrink;
 pub mod target;
+pub mod trial;
 
 pub use generate::{Generator, Profile};
 pub use op::{Op, Script};
@@ -23,3 +24,4 @@ pub use outcome::{Outcome, Stat};
 pub use posix::Posix;
 pub use run::{Mismatch, Run};
 pub use target::{Side, Target};
+pub use trial::Trial;

@@ -10,10 +10,9 @@ use std::os::fd::OwnedFd;
 /// How much of a long range is read to judge it, in bytes.
 const LOOK: u64 = 1 << 20;
 
-/// Seeks. Only files have data and holes.
+/// Seeks. Only files have data and holes, and where a directory ends is the file system's own business.
 pub(super) fn seek(fd: &OwnedFd, whence: Whence, at: u64) -> Answer {
-    let looks = matches!(whence, Whence::Data | Whence::Hole);
-    if looks && Kind::of(fstat(fd).map_err(of)?.st_mode) != Kind::File {
+    if whence != Whence::Set && Kind::of(fstat(fd).map_err(of)?.st_mode) != Kind::File {
         return Err(libc::EINVAL);
     }
     match whence {
