@@ -7,7 +7,7 @@ use crate::common::Farm;
 use agfs_difftest::accepted::{Accepted, Case};
 use agfs_difftest::compare::kept;
 use agfs_difftest::op::Op;
-use agfs_difftest::outcome::{Kind, Outcome};
+use agfs_difftest::outcome::{Kind, Outcome, Stat};
 use agfs_difftest::posix::{Limits, Posix, is_privileged};
 use agfs_difftest::run::Watch;
 use agfs_difftest::{Profile, Script, Side, Trial};
@@ -17,22 +17,20 @@ use std::time::Instant;
 /// Where a mount may differ from a plain directory, and why.
 const ACCEPTED: &[Accepted] = &[
     Accepted {
-        reason: "the kernel keeps the times of a fifo that is read or written to itself: a file system in user space is not told",
-        fits: |case| matches!(case.first, Outcome::Stat(s) if s.kind == Kind::Fifo) && is_of_times(case),
+        reason: "the kernel does not tell a file system in user space that a fifo was read or written",
+        fits: |case| of_stats(case, |first, _| first.kind == Kind::Fifo && case.difference.kind.contains("time")),
     },
     Accepted {
-        reason: "the kernel asks for set-group-id to go only where the group may execute: it does not say whose groups the writer has",
-        fits: |case| match (case.first, case.second) {
-            (Outcome::Stat(a), Outcome::Stat(b)) => {
-                case.difference.kind == "mode" && b.mode == a.mode | 0o2000 && b.mode & 0o010 == 0
-            }
-            _ => false,
+        reason: "who may not keep set-group-id depends on all of a writer's groups, which the kernel does not tell",
+        fits: |case| {
+            let kept = |a: &Stat, b: &Stat| b.mode == a.mode | libc::S_ISGID && b.mode & libc::S_IXGRP == 0;
+            case.difference.kind == "mode" && of_stats(case, kept)
         },
     },
 ];
 
-fn is_of_times(case: &Case<'_>) -> bool {
-    case.difference.kind.contains("time")
+fn of_stats(case: &Case<'_>, holds: impl Fn(&Stat, &Stat) -> bool) -> bool {
+    case.difference.stats.as_ref().is_some_and(|(first, second)| holds(first, second))
 }
 
 /// A mount and a plain directory, and the directories in both in which scripts were done.

@@ -2,7 +2,6 @@
 
 use crate::compare::Difference;
 use crate::op::Op;
-use crate::outcome::Outcome;
 
 /// A difference that is no failure.
 pub struct Accepted {
@@ -18,10 +17,6 @@ pub struct Case<'a> {
     pub op: &'a Op,
     /// The look after it, if it was found in one.
     pub look: Option<&'a Op>,
-    /// What the first side answered.
-    pub first: &'a Outcome,
-    /// What the second side answered.
-    pub second: &'a Outcome,
     /// What differs.
     pub difference: &'a Difference,
 }

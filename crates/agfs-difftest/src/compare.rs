@@ -2,7 +2,7 @@
 //! the nanosecond, others are of this run and change on both sides or on neither.
 
 use crate::outcome::{Kind, Outcome, Seen, Stat, errno_name};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Debug;
 
 /// A difference: what kind of thing differs, and how.
@@ -12,9 +12,9 @@ pub struct Difference {
     pub kind: String,
     /// Both sides.
     pub text: String,
+    /// The attributes of both sides, if the difference is in them.
+    pub stats: Option<(Stat, Stat)>,
 }
-
-type Compared = Result<(), Difference>;
 
 /// Compares the answers of two sides, and remembers what it has seen of their inodes.
 pub struct Comparer {
@@ -43,13 +43,14 @@ pub fn now() -> i128 {
     i128::from(now.tv_sec) * 1_000_000_000 + i128::from(now.tv_nsec)
 }
 
-fn differ(kind: impl Into<String>, first: &dyn Debug, second: &dyn Debug) -> Compared {
+fn difference(kind: impl Into<String>, first: &dyn Debug, second: &dyn Debug) -> Difference {
     let kind = kind.into();
-    Err(Difference { text: format!("{kind}: {first:?} there, {second:?} here"), kind })
+    Difference { text: format!("{kind}: {first:?} there, {second:?} here"), kind, stats: None }
 }
 
-fn equal<T: PartialEq + Debug>(kind: &str, first: T, second: T) -> Compared {
-    if first == second { Ok(()) } else { differ(kind, &first, &second) }
+/// Of attributes.
+fn of_stats(kind: impl Into<String>, a: &Stat, b: &Stat) -> Difference {
+    Difference { stats: Some((*a, *b)), ..difference(kind, a, b) }
 }
 
 impl Comparer {
@@ -59,26 +60,21 @@ impl Comparer {
         Comparer { started: now() - 1_000_000_000, fine_times, before: [HashMap::new(), HashMap::new()] }
     }
 
-    /// Compares two answers to the same operation.
-    ///
-    /// # Errors
-    /// The first difference.
-    pub fn compare(&mut self, first: &Outcome, second: &Outcome) -> Compared {
-        match (first, second) {
-            (Outcome::Stat(a), Outcome::Stat(b)) => self.stats(a, b),
-            (Outcome::Tree(a), Outcome::Tree(b)) => self.trees(a, b),
-            (Outcome::Data(a), Outcome::Data(b)) => data(a, b),
-            (Outcome::Judged(Ok(())), Outcome::Judged(Ok(()))) => Ok(()),
-            (Outcome::Errno(a), Outcome::Errno(b)) if a == b => Ok(()),
-            (Outcome::Errno(a), Outcome::Errno(b)) => {
-                differ(format!("{} becomes {}", errno_name(*a), errno_name(*b)), first, second)
-            }
-            (_, Outcome::Errno(b)) => differ(format!("success becomes {}", errno_name(*b)), first, second),
-            (Outcome::Errno(a), _) => differ(format!("{} becomes success", errno_name(*a)), first, second),
-            (Outcome::Judged(_), Outcome::Judged(_)) => differ("a wrong answer", first, second),
-            _ if first == second => Ok(()),
-            _ => differ("the answer", first, second),
-        }
+    /// All differences between two answers to the same operation.
+    pub fn compare(&mut self, first: &Outcome, second: &Outcome) -> Vec<Difference> {
+        let kind = match (first, second) {
+            (Outcome::Stat(a), Outcome::Stat(b)) => return self.stats(a, b),
+            (Outcome::Tree(a), Outcome::Tree(b)) => return self.trees(a, b),
+            (Outcome::Data(a), Outcome::Data(b)) => return data(a, b).into_iter().collect(),
+            (Outcome::Judged(Ok(())), Outcome::Judged(Ok(()))) => return Vec::new(),
+            (Outcome::Judged(_), Outcome::Judged(_)) => "a wrong answer".to_owned(),
+            _ if first == second => return Vec::new(),
+            (Outcome::Errno(a), Outcome::Errno(b)) => format!("{} becomes {}", errno_name(*a), errno_name(*b)),
+            (_, Outcome::Errno(b)) => format!("success becomes {}", errno_name(*b)),
+            (Outcome::Errno(a), _) => format!("{} becomes success", errno_name(*a)),
+            _ => "the answer".to_owned(),
+        };
+        vec![difference(kind, first, second)]
     }
 
     /// Whether a time was made by a clock during this run, rather than set by the script.
@@ -90,84 +86,76 @@ impl Comparer {
         first == second || (self.is_recent(first) && self.is_recent(second))
     }
 
-    fn stats(&mut self, a: &Stat, b: &Stat) -> Compared {
-        let both = |kind: &str| differ(kind, a, b);
-        equal("kind", a.kind, b.kind)?;
-        if a.mode != b.mode {
-            return both("mode");
-        }
-        if a.nlink != b.nlink {
-            return both("nlink");
-        }
-        if (a.uid, a.gid) != (b.uid, b.gid) {
-            return both("owner");
-        }
-        equal("rdev", a.rdev, b.rdev)?;
-        // The size of a directory is the file system's own business.
-        if a.kind != Kind::Dir && a.size != b.size {
-            return both("size");
-        }
-        // The other side reserves nothing, but it must not fill holes.
-        if a.kind == Kind::File && b.blocks > a.blocks + BLOCKS {
-            return both("blocks");
-        }
-        self.times(a, b)
+    fn stats(&mut self, a: &Stat, b: &Stat) -> Vec<Difference> {
+        let file = a.kind == Kind::File;
+        let wrong = [
+            ("kind", a.kind != b.kind),
+            ("mode", a.mode != b.mode),
+            ("nlink", a.nlink != b.nlink),
+            ("owner", (a.uid, a.gid) != (b.uid, b.gid)),
+            ("rdev", a.rdev != b.rdev),
+            // The size of a directory is the file system's own business.
+            ("size", a.kind != Kind::Dir && a.size != b.size),
+            // The other side reserves nothing, but it must not fill holes.
+            ("blocks", file && b.blocks > a.blocks + BLOCKS),
+            ("mtime", !self.same_time(a.mtime, b.mtime)),
+            ("ctime", !self.same_time(a.ctime, b.ctime)),
+            // A time that was set stays, unless something was read since.
+            ("atime", !self.is_recent(a.atime) && a.atime != b.atime),
+        ];
+        let mut all: Vec<Difference> =
+            wrong.iter().filter(|(_, wrong)| *wrong).map(|(kind, _)| of_stats(*kind, a, b)).collect();
+        all.extend(self.changes(a, b).into_iter().map(|kind| of_stats(kind, a, b)));
+        all
     }
 
-    fn times(&mut self, a: &Stat, b: &Stat) -> Compared {
-        if !self.same_time(a.mtime, b.mtime) {
-            return differ("mtime", a, b);
-        }
-        if !self.same_time(a.ctime, b.ctime) {
-            return differ("ctime", a, b);
-        }
-        // A time that was set stays, unless something was read since.
-        if !self.is_recent(a.atime) && a.atime != b.atime {
-            return differ("atime", a, b);
-        }
+    /// Which times changed on one side only since both were last seen.
+    fn changes(&mut self, a: &Stat, b: &Stat) -> Vec<String> {
         let mut changed = |side: usize, stat: &Stat| {
             let times = Times { mtime: stat.mtime, ctime: stat.ctime };
             let before = self.before[side].insert(stat.ino, times)?;
-            Some((before.mtime != times.mtime, before.ctime != times.ctime))
+            Some([before.mtime != times.mtime, before.ctime != times.ctime])
         };
         // Both are remembered, also where only one was seen before.
-        let (Some(first), Some(second)) = (changed(0, a), changed(1, b)) else { return Ok(()) };
+        let (Some(first), Some(second)) = (changed(0, a), changed(1, b)) else { return Vec::new() };
         if a.atime == a.mtime && a.mtime == a.ctime {
             // Just made: perhaps under the number of another that was made in the same tick of the clock and is gone.
-            return Ok(());
+            return Vec::new();
         }
-        let wrong = |a: bool, b: bool| if self.fine_times { a != b } else { a && !b };
-        if wrong(first.0, second.0) {
-            return differ(format!("mtime changes: {}", if second.0 { "here only" } else { "there only" }), a, b);
-        }
-        if wrong(first.1, second.1) {
-            return differ(format!("ctime changes: {}", if second.1 { "here only" } else { "there only" }), a, b);
-        }
-        Ok(())
+        let wrong = |n: &usize| first[*n] != second[*n] && (self.fine_times || first[*n]);
+        let tell = |n| format!("{} changes: {} only", ["mtime", "ctime"][n], if second[n] { "here" } else { "there" });
+        (0..2).filter(wrong).map(tell).collect()
     }
 
-    fn trees(&mut self, a: &BTreeMap<Vec<u8>, Seen>, b: &BTreeMap<Vec<u8>, Seen>) -> Compared {
-        let only = |one: &BTreeMap<Vec<u8>, Seen>, other: &BTreeMap<Vec<u8>, Seen>| {
-            one.keys().find(|k| !other.contains_key(*k)).map(|k| String::from_utf8_lossy(k).into_owned())
-        };
-        if let Some(path) = only(a, b) {
-            return differ("a path of the tree", &path, &"nothing");
+    fn trees(&mut self, a: &BTreeMap<Vec<u8>, Seen>, b: &BTreeMap<Vec<u8>, Seen>) -> Vec<Difference> {
+        let mut all = Vec::new();
+        let paths: BTreeSet<&Vec<u8>> = a.keys().chain(b.keys()).collect();
+        for path in paths {
+            let mut here = match (a.get(path), b.get(path)) {
+                (Some(x), Some(y)) => self.seen(x, y),
+                (x, _) => {
+                    let [first, second] = if x.is_some() { ["there", "missing"] } else { ["missing", "there"] };
+                    vec![difference("a path", &first, &second)]
+                }
+            };
+            here.iter_mut().for_each(|d| d.text = format!("{}: {}", String::from_utf8_lossy(path), d.text));
+            all.extend(here);
         }
-        if let Some(path) = only(b, a) {
-            return differ("a path of the tree", &"nothing", &path);
+        all
+    }
+
+    fn seen(&mut self, x: &Seen, y: &Seen) -> Vec<Difference> {
+        let mut all = self.stats(&x.stat, &y.stat);
+        if x.same_as != y.same_as {
+            all.push(difference("hard links", &x.same_as, &y.same_as));
         }
-        for ((path, x), y) in a.iter().zip(b.values()) {
-            let compared = self.stats(&x.stat, &y.stat).and_then(|()| {
-                equal("hard links", &x.same_as, &y.same_as)?;
-                equal("xattrs", &x.xattrs, &y.xattrs)?;
-                equal("content", x.content, y.content)
-            });
-            compared.map_err(|d| Difference {
-                text: format!("{}: {}", String::from_utf8_lossy(path), d.text),
-                kind: format!("tree: {}", d.kind),
-            })?;
+        if x.xattrs != y.xattrs {
+            all.push(difference("xattrs", &x.xattrs, &y.xattrs));
         }
-        Ok(())
+        if x.content != y.content {
+            all.push(difference("content", &x.content, &y.content));
+        }
+        all
     }
 }
 
@@ -176,28 +164,27 @@ impl Comparer {
 ///
 /// # Errors
 /// The first difference.
-pub fn kept(before: &Outcome, after: &Outcome) -> Compared {
-    let (Outcome::Tree(a), Outcome::Tree(b)) = (before, after) else { return differ("no tree", before, after) };
-    equal("paths", a.keys().collect::<Vec<_>>(), b.keys().collect())?;
-    for ((path, x), y) in a.iter().zip(b.values()) {
-        let same_space = Seen { stat: Stat { blocks: x.stat.blocks, ..y.stat }, ..y.clone() };
-        if *x != same_space {
-            return differ(format!("what was kept of {}", String::from_utf8_lossy(path)), x, y);
+pub fn kept(before: &Outcome, after: &Outcome) -> Result<(), Difference> {
+    let (Outcome::Tree(a), Outcome::Tree(b)) = (before, after) else { return Err(difference("no tree", before, after)) };
+    let paths: BTreeSet<&Vec<u8>> = a.keys().chain(b.keys()).collect();
+    for path in paths {
+        let (x, mut y) = (a.get(path), b.get(path).cloned());
+        if let (Some(x), Some(y)) = (x, &mut y) {
+            y.stat.blocks = x.stat.blocks;
+        }
+        if x != y.as_ref() {
+            return Err(difference(format!("what was kept of {}", String::from_utf8_lossy(path)), &x, &y));
         }
     }
     Ok(())
 }
 
-fn data(a: &[u8], b: &[u8]) -> Compared {
+fn data(a: &[u8], b: &[u8]) -> Option<Difference> {
     if a.len() != b.len() {
-        return differ("bytes read", &a.len(), &b.len());
+        return Some(difference("bytes read", &a.len(), &b.len()));
     }
-    match a.iter().zip(b).position(|(x, y)| x != y) {
-        None => Ok(()),
-        Some(at) => {
-            let differing = a.iter().zip(b).filter(|(x, y)| x != y).count();
-            let show = |bytes: &[u8]| format!("{:?}", &bytes[at..bytes.len().min(at + 8)]);
-            differ("content", &format!("at byte {at}, {differing} in all: {}", show(a)), &show(b))
-        }
-    }
+    let at = a.iter().zip(b).position(|(x, y)| x != y)?;
+    let differing = a.iter().zip(b).filter(|(x, y)| x != y).count();
+    let show = |bytes: &[u8]| format!("{:?}", &bytes[at..bytes.len().min(at + 8)]);
+    Some(difference("content", &format!("at byte {at}, {differing} in all: {}", show(a)), &show(b)))
 }

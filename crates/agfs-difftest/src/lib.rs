@@ -10,6 +10,9 @@
 pub mod accepted;
 pub mod compare;
 pub mod generate;
+pub mod judge;
+pub mod kernel;
+pub mod model;
 pub mod op;
 pub mod outcome;
 pub mod posix;
@@ -19,6 +22,8 @@ pub mod target;
 pub mod trial;
 
 pub use generate::{Generator, Profile};
+pub use kernel::Kernel;
+pub use model::Model;
 pub use op::{Op, Script};
 pub use outcome::{Outcome, Stat};
 pub use posix::Posix;

@@ -48,7 +48,7 @@ pub struct Mismatch {
 impl Mismatch {
     /// The same for mismatches that are thought to have the same cause.
     pub fn class(&self) -> (&str, &'static str, bool) {
-        (self.difference.kind.trim_start_matches("tree: "), self.op.word(), self.look.is_some())
+        (&self.difference.kind, self.op.word(), self.look.is_some())
     }
 }
 
@@ -151,14 +151,14 @@ impl<'a> Run<'a> {
                 of_step = Some(op);
                 self.count(op, a);
             }
-            let Err(difference) = self.comparer.compare(a, b) else { continue };
             let (look, op) = (is_look.then_some(op), of_step.unwrap_or(op));
-            let case = Case { op, look, first: a, second: b, difference: &difference };
-            if let Some(reason) = accepted::reason(self.accepted, &case) {
+            for difference in self.comparer.compare(a, b) {
+                let case = Case { op, look, difference: &difference };
+                let Some(reason) = accepted::reason(self.accepted, &case) else {
+                    return Err(Box::new(Mismatch { step: *step, op: op.clone(), look: look.cloned(), difference }));
+                };
                 *self.report.accepted.entry(reason).or_default() += 1;
-                continue;
             }
-            return Err(Box::new(Mismatch { step: *step, op: op.clone(), look: look.cloned(), difference }));
         }
         Ok(())
     }

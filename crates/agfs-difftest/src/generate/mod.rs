@@ -46,6 +46,19 @@ impl Profile {
             largest: 1 << 42,
         }
     }
+
+    /// What can be done by requests to a file system without a kernel.
+    pub const fn requests() -> Profile {
+        Profile {
+            privileged: false,
+            mappings: false,
+            tmpfile: false,
+            path_only: false,
+            special: false,
+            largest: 3 << 20,
+            ..Profile::everything()
+        }
+    }
 }
 
 /// What is thought to be in a slot.

@@ -100,7 +100,8 @@ impl Generator {
     pub(super) fn truncate(&mut self) -> Op {
         let on = if self.chance(60) { On::Slot(self.writable()) } else { On::Path(self.old_file()) };
         let size = match self.rng.u32(..60) {
-            0 => Count(self.pick(&[i64::MAX as u64, u64::MAX, 1 << 63])),
+            // Negative sizes. What is too large, and not negative, differs from one plain file system to another.
+            0 => Count(self.pick(&[u64::MAX, 1 << 63])),
             1..6 => Count(0),
             _ => self.place_in(),
         };

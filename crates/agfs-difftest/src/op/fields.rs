@@ -20,9 +20,12 @@ impl Token for Count {
         let n = self.0;
         let mut all: Vec<u64> = [0, 1, 4_096, 65_536, 262_144, 1 << 20].into_iter().filter(|c| *c < n).collect();
         if n > 1 {
-            all.extend([n / 2, n - n % 4_096, n - 1].into_iter().filter(|c| *c < n));
+            all.push(n - n % 4_096);
+            // Ever smaller steps down: the way to a border is short.
+            all.extend((1..64).map(|shift| n >> shift).take_while(|less| *less > 0).map(|less| n - less));
+            all.retain(|c| *c < n);
+            all.dedup();
         }
-        all.dedup();
         all.into_iter().map(Count).collect()
     }
 }
@@ -137,6 +140,13 @@ bits! {
         "trunc" = libc::O_TRUNC, "append" = libc::O_APPEND, "nofollow" = libc::O_NOFOLLOW,
         "tmp" = libc::O_TMPFILE & !libc::O_DIRECTORY, "dir" = libc::O_DIRECTORY, "path" = libc::O_PATH,
     ]
+}
+
+impl Falloc {
+    /// Whether all of these bits are set.
+    pub const fn has(self, bits: i32) -> bool {
+        self.0 & bits == bits
+    }
 }
 
 impl Flags {

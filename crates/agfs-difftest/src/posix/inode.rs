@@ -191,9 +191,13 @@ impl Posix {
                 if Kind::of(fs::fstat(fd).map_err(of)?.st_mode) != Kind::Dir {
                     return Err(libc::ENOTDIR);
                 }
-                // SAFETY: the descriptor is open. Read from the start, whoever read it before.
-                check(unsafe { libc::lseek(fd.as_raw_fd(), 0, libc::SEEK_SET) })?;
-                entries(fd)?
+                // SAFETY: the descriptor is open.
+                let rewind = || check(unsafe { libc::lseek(fd.as_raw_fd(), 0, libc::SEEK_SET) });
+                rewind()?;
+                let names = entries(fd)?;
+                // What its end is numbered with is the file system's own business.
+                rewind()?;
+                names
             }
         };
         Ok(Outcome::Names(names))

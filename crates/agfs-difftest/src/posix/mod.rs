@@ -102,7 +102,8 @@ impl Posix {
     /// Does something with a path for a call that takes no directory: from within the directory.
     fn within<T>(&self, path: &Path, act: impl FnOnce(&CString) -> Result<T, i32>) -> Result<T, i32> {
         let base = self.base(path)?;
-        if base.as_raw_fd() == libc::AT_FDCWD {
+        // An empty path is refused before anybody looks where it starts.
+        if base.as_raw_fd() == libc::AT_FDCWD || path.bytes().is_empty() {
             return act(&c_string(path));
         }
         rustix::process::fchdir(base).map_err(of)?;
