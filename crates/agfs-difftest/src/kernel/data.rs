@@ -42,17 +42,20 @@ impl<F: Inodes> Kernel<F> {
     }
 
     fn read(&mut self, slot: Slot, at: u64, len: u64) -> Reply<Vec<u8>> {
-        let file = self.file(slot)?;
+        let (file, len) = (self.file(slot)?, len.min(MOST));
         if at > END {
             return Err(libc::EINVAL);
         }
         if !file.reads() {
             return Err(libc::EBADF);
         }
+        if at > END - len {
+            return Err(libc::EINVAL);
+        }
         if file.is_dir {
             return Err(libc::EISDIR);
         }
-        self.fs.read(file.handle, at, len.min(MOST))
+        self.fs.read(file.handle, at, len)
     }
 
     fn write(&mut self, slot: Slot, at: u64, data: &[u8]) -> Reply<(u64, u64)> {
