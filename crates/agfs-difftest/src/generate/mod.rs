@@ -79,6 +79,8 @@ pub struct Generator {
     made: VecDeque<(Path, bool)>,
     user: bool,
     step: u32,
+    /// What the last attribute was filled with.
+    xvalue: u8,
 }
 
 /// How many paths are remembered.
@@ -127,7 +129,7 @@ impl Generator {
     /// The script of a seed.
     pub fn new(seed: u64, profile: Profile) -> Generator {
         let slots = [Guess::Nothing; Slot::COUNT as usize];
-        Generator { rng: Rng::with_seed(seed), profile, slots, made: VecDeque::new(), user: false, step: 0 }
+        Generator { rng: Rng::with_seed(seed), profile, slots, made: VecDeque::new(), user: false, step: 0, xvalue: 0 }
     }
 
     fn chance(&mut self, percent: u32) -> bool {

@@ -22,14 +22,17 @@ impl<F: Inodes> Kernel<F> {
             Op::Pread { slot, at, len } => self.read(slot, at.0, len.0).map(Outcome::Data),
             Op::Write { slot, len, fill } => {
                 let at = self.file(slot)?.position;
-                let (start, n) = self.write(slot, at, &filled(fill, 0, len.0))?;
+                let n = self.write(slot, at, &filled(fill, 0, len.0))?;
+                let file = self.file(slot)?;
                 if n > 0 {
-                    self.set_position(slot, start + n);
+                    let appends = file.flags & libc::O_APPEND != 0;
+                    let end = if appends { self.fs.getattr(file.ino)?.size } else { at + n };
+                    self.set_position(slot, end);
                 }
                 Ok(Outcome::Number(n))
             }
             Op::Pwrite { slot, at, len, fill } => {
-                self.write(slot, at.0, &filled(fill, at.0, len.0)).map(|(_, n)| Outcome::Number(n))
+                self.write(slot, at.0, &filled(fill, at.0, len.0)).map(Outcome::Number)
             }
             _ => unreachable!("{op} transfers nothing"),
         }
@@ -58,7 +61,7 @@ impl<F: Inodes> Kernel<F> {
         self.fs.read(file.handle, at, len)
     }
 
-    fn write(&mut self, slot: Slot, at: u64, data: &[u8]) -> Reply<(u64, u64)> {
+    fn write(&mut self, slot: Slot, at: u64, data: &[u8]) -> Reply<u64> {
         let file = self.file(slot)?;
         if at > END {
             return Err(libc::EINVAL);
@@ -67,10 +70,10 @@ impl<F: Inodes> Kernel<F> {
             return Err(libc::EBADF);
         }
         if data.is_empty() {
-            return Ok((at, 0));
+            return Ok(0);
         }
-        let start = self.fs.write(file.handle, at, data)?;
-        Ok((start, data.len() as u64))
+        self.fs.write(file.handle, at, data)?;
+        Ok(data.len() as u64)
     }
 
     pub(super) fn seek(&mut self, slot: Slot, whence: Whence, at: u64) -> Answer {

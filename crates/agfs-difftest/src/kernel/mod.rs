@@ -56,8 +56,8 @@ pub trait Inodes {
     /// Of a file. Truncates with `O_TRUNC`.
     fn open(&mut self, ino: Ino, flags: i32) -> Reply<Handle>;
     fn read(&mut self, handle: Handle, at: u64, len: u64) -> Reply<Vec<u8>>;
-    /// Returns where the data went: with `O_APPEND` that is the end.
-    fn write(&mut self, handle: Handle, at: u64, data: &[u8]) -> Reply<u64>;
+    /// Writes all of it: with `O_APPEND` at the end.
+    fn write(&mut self, handle: Handle, at: u64, data: &[u8]) -> Reply<()>;
     fn fallocate(&mut self, handle: Handle, how: Falloc, at: u64, len: u64) -> Reply<()>;
     /// `None` for ENXIO.
     fn seek(&mut self, handle: Handle, at: u64, hole: bool) -> Reply<Option<u64>>;
@@ -149,7 +149,11 @@ impl<F: Inodes> Kernel<F> {
     fn dispatch(&mut self, op: &Op) -> Answer {
         // A base that is not open is EBADF whatever else is wrong.
         for path in op.paths().into_iter().filter(|p| !p.absolute) {
-            path.base.map_or(Ok(()), |slot| self.file(slot).map(drop))?;
+            let Some(base) = path.base else { continue };
+            let file = self.file(base)?;
+            if op.is_made_within() && !file.is_dir && !path.bytes().is_empty() {
+                return Err(libc::ENOTDIR);
+            }
         }
         match op {
             Op::Open { slot, at, flags, mode } => self.open(*slot, at, flags.0, *mode),

@@ -39,14 +39,14 @@ impl Model {
         Ok(data[start..end].to_vec())
     }
 
-    pub(super) fn write_at(&mut self, handle: Handle, at: u64, data: &[u8]) -> Reply<u64> {
+    pub(super) fn write_at(&mut self, handle: Handle, at: u64, data: &[u8]) -> Reply<()> {
         let (ino, flags) = self.file(handle)?;
         let at = if flags & libc::O_APPEND != 0 { self.node(ino)?.stat.size } else { at };
         let end = at.checked_add(data.len() as u64).ok_or(libc::EFBIG)?;
         self.grow(ino, end)?;
         self.node(ino)?.data[at as usize..end as usize].copy_from_slice(data);
         self.touch(ino, true);
-        Ok(at)
+        Ok(())
     }
 
     pub(super) fn allocate(&mut self, handle: Handle, how: Falloc, at: u64, len: u64) -> Reply<()> {

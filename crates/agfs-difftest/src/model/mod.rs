@@ -197,7 +197,7 @@ impl Inodes for Model {
         self.read_at(handle, at, len)
     }
 
-    fn write(&mut self, handle: Handle, at: u64, data: &[u8]) -> Reply<u64> {
+    fn write(&mut self, handle: Handle, at: u64, data: &[u8]) -> Reply<()> {
         self.write_at(handle, at, data)
     }
 

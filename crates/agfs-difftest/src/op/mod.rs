@@ -165,6 +165,15 @@ impl Op {
         looks
     }
 
+    /// Whether the call takes no directory, so that it is made from within the one that its path starts from.
+    pub const fn is_made_within(&self) -> bool {
+        use Op::{Getxattr, Listxattr, Removexattr, Setxattr, Truncate};
+        matches!(
+            self,
+            Truncate { .. } | Setxattr { .. } | Getxattr { .. } | Listxattr { .. } | Removexattr { .. }
+        )
+    }
+
     /// The bytes to look at after a change of content: a little more than what was changed.
     fn window(&self) -> Option<(Count, Count)> {
         let around = |at: Count, len: Count| (Count(at.0.saturating_sub(5_000)), Count(len.0.min(2 << 20) + 10_000));
