@@ -207,7 +207,7 @@ impl Inodes for Requests {
 }
 
 /// After how many seeds that fail the others are not tried.
-const ENOUGH: usize = 3;
+const ENOUGH: usize = 6;
 
 /// Where the file system may differ from the model, and why.
 const ACCEPTED: &[Accepted] = &[Accepted {
