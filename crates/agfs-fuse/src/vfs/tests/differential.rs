@@ -3,7 +3,7 @@
 
 use crate::errno;
 use crate::testing::{FakeServer, ROOT, TestMount, mount_with};
-use crate::vfs::{SetAttr, Stat};
+use crate::vfs::{Entry, SetAttr, Stat};
 use agfs_core::node::NodeKind;
 use agfs_core::time::Timestamp;
 use agfs_core::{Error, Result};
@@ -14,6 +14,7 @@ use agfs_difftest::op::{Falloc, Op, Stamp, XHow};
 use agfs_difftest::outcome::{self, Kind};
 use agfs_difftest::run::Watch;
 use agfs_difftest::{Model, Profile, Script, Side, Target, Trial};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::runtime::Handle as Runtime;
@@ -22,6 +23,10 @@ use tokio::runtime::Handle as Runtime;
 struct Requests {
     m: TestMount,
     runtime: Runtime,
+    /// How many lookups of each inode were not given back.
+    known: HashMap<Ino, u64>,
+    /// The inodes of open files and directories, which no kernel forgets.
+    open: HashMap<Handle, Ino>,
 }
 
 fn of(e: Error) -> i32 {
@@ -68,6 +73,26 @@ impl Requests {
     fn wait<T>(&self, answer: impl Future<Output = Result<T>>) -> Reply<T> {
         self.runtime.block_on(answer).map_err(of)
     }
+
+    /// Counts a lookup.
+    fn entered(&mut self, entry: &Entry) -> outcome::Stat {
+        *self.known.entry(entry.stat.ino).or_default() += 1;
+        shown(entry.stat)
+    }
+
+    fn opened(&mut self, ino: Ino, handle: Handle) -> Handle {
+        self.open.insert(handle, ino);
+        handle
+    }
+
+    /// A handle is closed: what nobody has open is forgotten, as by a kernel that is short of memory.
+    fn closed(&mut self, handle: Handle) {
+        self.open.remove(&handle);
+        let open: HashSet<Ino> = self.open.values().copied().collect();
+        for (ino, lookups) in self.known.extract_if(|ino, _| !open.contains(ino)) {
+            self.m.vfs.forget(ino, lookups);
+        }
+    }
 }
 
 impl Inodes for Requests {
@@ -77,8 +102,7 @@ impl Inodes for Requests {
 
     fn lookup(&mut self, dir: Ino, name: &[u8]) -> Reply<outcome::Stat> {
         let entry = self.wait(self.m.vfs.lookup(dir, name))?;
-        self.m.vfs.forget(entry.stat.ino, 1);
-        Ok(shown(entry.stat))
+        Ok(self.entered(&entry))
     }
 
     fn getattr(&mut self, ino: Ino) -> Reply<outcome::Stat> {
@@ -96,15 +120,15 @@ impl Inodes for Requests {
     }
 
     fn mknod(&mut self, dir: Ino, name: &[u8], mode: u32) -> Reply<()> {
-        self.wait(self.m.vfs.mknod(dir, name, mode, 0, ROOT)).map(|e| self.m.vfs.forget(e.stat.ino, 1))
+        self.wait(self.m.vfs.mknod(dir, name, mode, 0, ROOT)).map(|entry| drop(self.entered(&entry)))
     }
 
     fn mkdir(&mut self, dir: Ino, name: &[u8], mode: u32) -> Reply<()> {
-        self.wait(self.m.vfs.mkdir(dir, name, mode, ROOT)).map(|e| self.m.vfs.forget(e.stat.ino, 1))
+        self.wait(self.m.vfs.mkdir(dir, name, mode, ROOT)).map(|entry| drop(self.entered(&entry)))
     }
 
     fn symlink(&mut self, dir: Ino, name: &[u8], target: &[u8]) -> Reply<()> {
-        self.wait(self.m.vfs.symlink(dir, name, target, ROOT)).map(|e| self.m.vfs.forget(e.stat.ino, 1))
+        self.wait(self.m.vfs.symlink(dir, name, target, ROOT)).map(|entry| drop(self.entered(&entry)))
     }
 
     fn unlink(&mut self, dir: Ino, name: &[u8]) -> Reply<()> {
@@ -120,16 +144,17 @@ impl Inodes for Requests {
     }
 
     fn link(&mut self, ino: Ino, dir: Ino, name: &[u8]) -> Reply<()> {
-        self.wait(self.m.vfs.link(ino, dir, name)).map(|e| self.m.vfs.forget(e.stat.ino, 1))
+        self.wait(self.m.vfs.link(ino, dir, name)).map(|entry| drop(self.entered(&entry)))
     }
 
     fn create(&mut self, dir: Ino, name: &[u8], mode: u32, flags: i32) -> Reply<(Ino, Handle)> {
         let (entry, opened) = self.wait(self.m.vfs.create(dir, name, mode, flags, ROOT))?;
-        Ok((entry.stat.ino, opened.fh))
+        self.entered(&entry);
+        Ok((entry.stat.ino, self.opened(entry.stat.ino, opened.fh)))
     }
 
     fn open(&mut self, ino: Ino, flags: i32) -> Reply<Handle> {
-        self.wait(self.m.vfs.open(ino, flags, ROOT)).map(|opened| opened.fh)
+        self.wait(self.m.vfs.open(ino, flags, ROOT)).map(|opened| self.opened(ino, opened.fh))
     }
 
     fn read(&mut self, handle: Handle, at: u64, len: u64) -> Reply<Vec<u8>> {
@@ -162,11 +187,13 @@ impl Inodes for Requests {
 
     fn close(&mut self, handle: Handle) -> Reply<()> {
         let flushed = self.wait(self.m.vfs.flush(handle));
-        self.wait(self.m.vfs.release(handle)).and(flushed)
+        let released = self.wait(self.m.vfs.release(handle));
+        self.closed(handle);
+        released.and(flushed)
     }
 
     fn opendir(&mut self, ino: Ino) -> Reply<Handle> {
-        self.wait(self.m.vfs.opendir(ino))
+        self.wait(self.m.vfs.opendir(ino)).map(|handle| self.opened(ino, handle))
     }
 
     fn readdir(&mut self, handle: Handle) -> Reply<Vec<(Vec<u8>, Kind)>> {
@@ -180,7 +207,9 @@ impl Inodes for Requests {
     }
 
     fn closedir(&mut self, handle: Handle) -> Reply<()> {
-        self.m.vfs.releasedir(handle).map_err(of)
+        self.m.vfs.releasedir(handle).map_err(of)?;
+        self.closed(handle);
+        Ok(())
     }
 
     fn setxattr(&mut self, ino: Ino, name: &str, value: &[u8], how: XHow) -> Reply<()> {
@@ -229,7 +258,7 @@ impl Arena {
 
     fn requests(&self, server: &Arc<FakeServer>) -> Requests {
         let _context = self.runtime.enter();
-        Requests { m: mount_with(server, &["none"]), runtime: self.runtime.handle().clone() }
+        Requests { m: mount_with(server, &["none"]), runtime: self.runtime.handle().clone(), known: HashMap::new(), open: HashMap::new() }
     }
 
     fn sides(&mut self) -> (Side, Side) {
@@ -267,6 +296,7 @@ fn random_requests_do_what_they_do_to_a_model() {
             }
             Err(failure) => failures.push(format!("seed {seed}: {failure}")),
         }
+
         if failures.len() == ENOUGH {
             break;
         }
