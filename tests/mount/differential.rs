@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// After how many seeds that fail the others are not tried.
-const ENOUGH: usize = 6;
+const ENOUGH: usize = 2;
 
 /// Where a mount may differ from a plain directory, and why.
 const ACCEPTED: &[Accepted] = &[

@@ -1,30 +1,39 @@
 //! Makes a failing script short: first fewer operations (delta debugging), then simpler ones.
 
 use crate::op::{Op, Script};
+use std::time::{Duration, Instant};
 
-/// The shortest failing script that was found within `tries` attempts. `fails` does a script anew and says whether it fails
-/// as the first one did.
+/// The shortest failing script that was found within `tries` attempts and [`PATIENCE`]. `fails` does a script anew and says
+/// whether it fails as the first one did.
 pub fn shrink(script: &Script, tries: usize, fails: impl FnMut(&Script) -> bool) -> Script {
-    let mut shrinker = Shrinker { fails, tries };
+    let mut shrinker = Shrinker { fails, tries, until: Instant::now() + PATIENCE };
     let mut best = script.0.clone();
     loop {
         let before = best.clone();
         best = shrinker.fewer(best);
         best = shrinker.simpler(best);
-        if best == before || shrinker.tries == 0 {
+        if best == before || shrinker.is_tired() {
             return Script(best);
         }
     }
 }
 
+/// How long shrinking may take.
+const PATIENCE: Duration = Duration::from_secs(90);
+
 struct Shrinker<F> {
     fails: F,
     tries: usize,
+    until: Instant,
 }
 
 impl<F: FnMut(&Script) -> bool> Shrinker<F> {
+    fn is_tired(&self) -> bool {
+        self.tries == 0 || Instant::now() > self.until
+    }
+
     fn fails(&mut self, ops: &[Op]) -> bool {
-        if self.tries == 0 {
+        if self.is_tired() {
             return false;
         }
         self.tries -= 1;
