@@ -22,6 +22,8 @@ mod copying;
 mod cpython;
 #[path = "mount/crash.rs"]
 mod crash;
+#[path = "mount/differential.rs"]
+mod differential;
 #[path = "mount/editors.rs"]
 mod editors;
 #[path = "mount/errno.rs"]

@@ -92,6 +92,11 @@ pub struct FakeServer {
 impl FakeServer {
     /// A server with an empty space.
     pub fn new() -> Arc<FakeServer> {
+        FakeServer::at(Timestamp(1_000))
+    }
+
+    /// The same with a clock that begins then and goes on at each look.
+    pub fn at(begin: Timestamp) -> Arc<FakeServer> {
         let root = apply::new_root(Seq(1), Timestamp(1), 0o755, 0, 0);
         let mut files = Files::default();
         files.change(&Change::Put(root));
@@ -105,7 +110,7 @@ impl FakeServer {
             streams: Vec::new(),
             log: Vec::new(),
         };
-        Arc::new(FakeServer { state: Mutex::new(state), clock: AtomicI64::new(1_000) })
+        Arc::new(FakeServer { state: Mutex::new(state), clock: AtomicI64::new(begin.0) })
     }
 
     /// A new mount.
