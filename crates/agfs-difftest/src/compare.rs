@@ -164,8 +164,11 @@ impl Comparer {
 ///
 /// # Errors
 /// The first difference.
+#[allow(clippy::result_large_err, reason = "the way out of a test that fails")]
 pub fn kept(before: &Outcome, after: &Outcome) -> Result<(), Difference> {
-    let (Outcome::Tree(a), Outcome::Tree(b)) = (before, after) else { return Err(difference("no tree", before, after)) };
+    let (Outcome::Tree(a), Outcome::Tree(b)) = (before, after) else {
+        return Err(difference("no tree", before, after));
+    };
     let paths: BTreeSet<&Vec<u8>> = a.keys().chain(b.keys()).collect();
     for path in paths {
         let (x, mut y) = (a.get(path), b.get(path).cloned());

@@ -40,12 +40,7 @@ impl Content<'_> {
     }
 
     /// At the end of the file there is neither; before, the answer is judged.
-    fn judge(
-        &self,
-        at: u64,
-        found: Option<u64>,
-        judge: impl FnOnce(Option<u64>) -> Result<(), String>,
-    ) -> Answer {
+    fn judge(&self, at: u64, found: Option<u64>, judge: impl FnOnce(Option<u64>) -> Result<(), String>) -> Answer {
         if at >= self.size {
             return found.map_or(Err(libc::ENXIO), |to| Ok(Outcome::Number(to)));
         }

@@ -86,8 +86,11 @@ pub struct Generator {
 /// How many paths are remembered.
 const REMEMBERED: usize = 24;
 
+/// How often a verb is taken, in parts of all, and what makes an operation of it.
+type Verb = (u32, fn(&mut Generator) -> Op);
+
 /// What may come next, with its weight.
-const VERBS: &[(u32, fn(&mut Generator) -> Op)] = &[
+const VERBS: &[Verb] = &[
     (110, Generator::open),
     (20, Generator::open_tmp),
     (14, Generator::reopen),

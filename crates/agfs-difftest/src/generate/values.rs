@@ -110,7 +110,8 @@ impl Generator {
 
     pub(super) fn fallocate(&mut self) -> Op {
         use libc::{FALLOC_FL_KEEP_SIZE as KEEP, FALLOC_FL_PUNCH_HOLE as PUNCH, FALLOC_FL_ZERO_RANGE as ZERO};
-        let how = self.pick(&[0, 0, KEEP, KEEP, PUNCH | KEEP, PUNCH | KEEP, PUNCH | KEEP, ZERO, ZERO, ZERO | KEEP, PUNCH]);
+        let how =
+            self.pick(&[0, 0, KEEP, KEEP, PUNCH | KEEP, PUNCH | KEEP, PUNCH | KEEP, ZERO, ZERO, ZERO | KEEP, PUNCH]);
         Op::Fallocate { slot: self.writable(), how: Falloc(how), at: self.place_in(), len: self.len() }
     }
 

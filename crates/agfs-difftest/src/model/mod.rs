@@ -39,7 +39,8 @@ impl Default for Model {
 impl Model {
     /// An empty file system.
     pub fn new() -> Model {
-        let mut model = Model { nodes: BTreeMap::new(), open: BTreeMap::new(), next: ROOT, time: crate::compare::now() };
+        let mut model =
+            Model { nodes: BTreeMap::new(), open: BTreeMap::new(), next: ROOT, time: crate::compare::now() };
         model.make(libc::S_IFDIR | 0o755);
         model
     }

@@ -163,7 +163,6 @@ bits! {
     ]
 }
 
-
 /// One of a few words.
 macro_rules! choice {
     ($(#[$doc:meta])* $name:ident { $( $variant:ident = $word:literal ),* $(,)? }) => {

@@ -168,10 +168,7 @@ impl Op {
     /// Whether the call takes no directory, so that it is made from within the one that its path starts from.
     pub const fn is_made_within(&self) -> bool {
         use Op::{Getxattr, Listxattr, Removexattr, Setxattr, Truncate};
-        matches!(
-            self,
-            Truncate { .. } | Setxattr { .. } | Getxattr { .. } | Listxattr { .. } | Removexattr { .. }
-        )
+        matches!(self, Truncate { .. } | Setxattr { .. } | Getxattr { .. } | Listxattr { .. } | Removexattr { .. })
     }
 
     /// The bytes to look at after a change of content: a little more than what was changed.

@@ -6,7 +6,8 @@ use std::borrow::Cow;
 /// The table of names: how each is written in a script. Its place is its number.
 ///
 /// `L255` and `L256` are names of that many bytes, `XFF` is not UTF-8, `NL` has a line feed in it.
-pub const NAMES: [&str; 14] = ["a", "b", "c", "d", "e", "f", "node_modules", "g", ".", "..", "L255", "L256", "XFF", "NL"];
+pub const NAMES: [&str; 14] =
+    ["a", "b", "c", "d", "e", "f", "node_modules", "g", ".", "..", "L255", "L256", "XFF", "NL"];
 
 /// The name `.`.
 const DOT: u8 = 8;

@@ -25,7 +25,7 @@ pub(super) fn stat_of(s: &fs::Stat) -> Stat {
         ino: s.st_ino,
         kind: Kind::of(s.st_mode),
         mode: s.st_mode & 0o7777,
-        nlink: s.st_nlink as u64,
+        nlink: s.st_nlink,
         uid: s.st_uid,
         gid: s.st_gid,
         rdev: s.st_rdev,
@@ -96,7 +96,8 @@ impl Posix {
     pub(super) fn chmod(&self, on: &On, mode: Mode) -> Answer {
         let mode = fs::Mode::from_raw_mode(mode.0);
         // There is no chmod of a link.
-        let by_path = |dir: std::os::fd::BorrowedFd<'_>, name: &CString, _| fs::chmodat(dir, name, mode, AtFlags::empty());
+        let by_path =
+            |dir: std::os::fd::BorrowedFd<'_>, name: &CString, _| fs::chmodat(dir, name, mode, AtFlags::empty());
         self.on(on, by_path, |fd| fs::fchmod(fd, mode))?;
         Ok(Outcome::Done)
     }

@@ -265,7 +265,12 @@ impl Arena {
 
     fn requests(&self, server: &Arc<FakeServer>) -> Requests {
         let _context = self.runtime.enter();
-        Requests { m: mount_with(server, &["none"]), runtime: self.runtime.handle().clone(), known: HashMap::new(), open: HashMap::new() }
+        Requests {
+            m: mount_with(server, &["none"]),
+            runtime: self.runtime.handle().clone(),
+            known: HashMap::new(),
+            open: HashMap::new(),
+        }
     }
 
     fn sides(&mut self) -> (Side, Side) {
