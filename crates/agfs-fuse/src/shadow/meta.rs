@@ -112,7 +112,9 @@ impl ShadowFs {
     /// it, so that a file opened before its mode was changed can still be truncated.
     pub fn setattr(&self, place: Place, fh: Option<u64>, set: &SetAttr) -> Result<Attr> {
         let fd = self.inodes.fd(place.ino())?;
-        if set.uid.is_some() || set.gid.is_some() {
+        // One that sets nothing is a chown(2) with neither owner nor group, which touches ctime and takes set-id bits.
+        let others = set.mode.is_some() || set.size.is_some() || set.atime.is_some() || set.mtime.is_some();
+        if set.uid.is_some() || set.gid.is_some() || !others {
             chown(&fd, set.uid, set.gid)?;
         }
         if let Some(mode) = set.mode {

@@ -481,10 +481,8 @@ impl Plain {
             }
             Op::Chown(p, uid, gid) => {
                 let fd = self.walk(p)?;
-                if uid.is_some() || gid.is_some() {
-                    let (uid, gid) = (uid.map(Uid::from_raw), gid.map(Gid::from_raw));
-                    rustix::fs::chownat(&fd, "", uid, gid, AtFlags::EMPTY_PATH)?;
-                }
+                let (uid, gid) = (uid.map(Uid::from_raw), gid.map(Gid::from_raw));
+                rustix::fs::chownat(&fd, "", uid, gid, AtFlags::EMPTY_PATH)?;
                 Self::seen(&fd)
             }
             Op::Mtime(p, _) => Self::seen(&self.walk(p)?),
