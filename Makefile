@@ -67,4 +67,4 @@ install: build ## the binary and the systemd unit below $(DESTDIR)$(PREFIX)
 	sed 's|/usr/local|$(PREFIX)|g' deploy/agfs-server.service > '$(DESTDIR)$(PREFIX)/lib/systemd/system/agfs-server.service'
 
 clean: ## the agfs crates' build products; compiled dependencies stay
-	$(CARGO) clean --release -p agfs -p agfs-core -p agfs-proto -p agfs-client -p agfs-fuse -p agfs-server
+	$(CARGO) clean --release -p agfs -p agfs-core -p agfs-proto -p agfs-client -p agfs-fuse -p agfs-server -p agfs-difftest

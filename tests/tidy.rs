@@ -168,7 +168,9 @@ fn nothing_is_left_unfinished() {
 #[test]
 fn production_code_does_not_panic_on_errors() {
     let mut wrong = Vec::new();
-    for (file, text) in source::production() {
+    // The crate that compares file systems is made of tests alone: it panics as they do.
+    let serves_users = |file: &Path| !file.starts_with("crates/agfs-difftest");
+    for (file, text) in source::production().into_iter().filter(|(file, _)| serves_users(file)) {
         wrong.extend(panics(&text).into_iter().map(|n| format!("{}:{n}", file.display())));
     }
     report("unwrap/expect in production code: return the error, or say `// invariant: …` why it cannot happen", &wrong);

@@ -9,6 +9,7 @@
 
 pub mod accepted;
 pub mod compare;
+pub mod found;
 pub mod generate;
 pub mod judge;
 pub mod kernel;

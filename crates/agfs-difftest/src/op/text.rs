@@ -1,6 +1,6 @@
 //! A whole script as one string: operations separated by `; ` or line feeds, so that a failure can be pasted into a test.
 
-use super::Op;
+use super::{Op, Special, Who};
 use std::fmt;
 use std::str::FromStr;
 
@@ -54,6 +54,16 @@ impl Script {
         text.parse().unwrap_or_else(|e| panic!("{e}"))
     }
 
+    /// Whether it can be done by requests to a file system without a kernel: nothing in it is the kernel's own.
+    pub fn is_of_requests(&self) -> bool {
+        self.0.iter().all(|op| match op {
+            Op::MapRead { .. } | Op::MapWrite { .. } | Op::As { who: Who::User } => false,
+            Op::Mknod { what, .. } => *what == Special::File,
+            Op::Open { flags, .. } => !flags.has(libc::O_TMPFILE) && !flags.has(libc::O_PATH),
+            _ => true,
+        })
+    }
+
     /// Scripts like this with one operation made simpler: where it is, and what it becomes.
     pub fn simpler_ops(&self) -> impl Iterator<Item = (usize, Op)> {
         self.0.iter().enumerate().flat_map(|(i, op)| op.simpler().into_iter().map(move |s| (i, s)))
@@ -84,6 +94,13 @@ mod tests {
             assert!(text.parse::<Script>().is_err(), "{text}");
         }
         assert_eq!(Script::of("mkdir a 755;\n unlink a/b ;").0.len(), 2);
+    }
+
+    #[test]
+    fn what_was_found_is_written_as_it_is_read() {
+        for (name, text) in crate::found::FOUND {
+            assert_eq!(&Script::of(text).to_string(), text, "{name}");
+        }
     }
 
     #[test]
