@@ -18,6 +18,8 @@ const WANTED: &[InitFlags] = &[
     InitFlags::FUSE_READDIRPLUS_AUTO,
     InitFlags::FUSE_CACHE_SYMLINKS,
     InitFlags::FUSE_ATOMIC_O_TRUNC,
+    // Files are opened by handle (open_by_handle_at, NFS) also after the kernel has forgotten them: it looks `.` and `..` up.
+    InitFlags::FUSE_EXPORT_SUPPORT,
     // The file system takes set-id bits away itself; without this every write asks for an extended attribute first.
     InitFlags::FUSE_HANDLE_KILLPRIV_V2,
 ];

@@ -51,11 +51,19 @@ impl Drop for Removal {
 }
 
 impl Vfs {
-    /// What `name` leads to in `parent`. Counts as a lookup.
+    /// What `name` leads to in `parent`. Counts as a lookup. `.` and `..` are asked for by number, of anything.
     ///
     /// # Errors
     /// `NotFound`, `NotADirectory`, `NameTooLong`, `Stale`, and what the server fails with.
     pub async fn lookup(&self, parent: u64, name: &[u8]) -> Result<Entry> {
+        if let (b"." | b"..", Room::Tree(id)) = (name, Self::room_of(parent)) {
+            let node = self.node(id).await?;
+            let up = node.link().map(|link| link.parent).filter(|_| name == b".." && id != self.root);
+            return Ok(self.entry(match up {
+                Some(up) => self.node(up).await?,
+                None => node,
+            }));
+        }
         match self.room_below(parent).await? {
             Room::Shadow(place) => self.shadow.lookup(place, name).map(|e| self.shadow_entry(e)).map_err(local),
             Room::Tree(parent) => {

@@ -293,3 +293,23 @@ async fn a_descriptor_appends_as_long_as_its_flags_say_so() {
     m.close(fh).await;
     assert_eq!(m.content(ino).await, b"AB23456789CD");
 }
+
+#[tokio::test]
+async fn a_number_that_was_forgotten_leads_to_its_file_again() {
+    let server = FakeServer::new();
+    let m = mount(&server);
+    let dir = m.vfs.mkdir(1, b"d", 0o755, ROOT).await.unwrap().stat.ino;
+    let ino = m.put(dir, "f", b"x").await;
+    m.vfs.forget(ino, 1);
+    m.vfs.forget(dir, 1);
+    let fresh = mount(&server);
+    for m in [&m, &fresh] {
+        let found = m.vfs.lookup(ino, b".").await.unwrap().stat;
+        assert_eq!((found.ino, found.size), (ino, 1));
+        assert_eq!(m.vfs.lookup(ino, b"..").await.unwrap().stat.ino, dir);
+        assert_eq!(m.vfs.lookup(dir, b"..").await.unwrap().stat.ino, 1);
+        assert_eq!(m.vfs.lookup(1, b"..").await.unwrap().stat.ino, 1);
+    }
+    m.vfs.unlink(dir, b"f").await.unwrap();
+    assert_eq!(fresh.vfs.lookup(ino + 1000, b".").await.unwrap_err().kind(), ErrorKind::Stale);
+}
