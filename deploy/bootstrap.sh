@@ -46,6 +46,7 @@ if [ "$what" = test ]; then
     need perl perl
     need flock util-linux
     need tar tar
+    have mke2fs || [ -x /sbin/mke2fs ] || packages+=(e2fsprogs)
     need node nodejs
     need npm npm
     need python3 python3

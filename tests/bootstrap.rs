@@ -92,6 +92,33 @@ fn check_names_what_is_missing_only() {
     assert_eq!(out.status.code(), Some(2));
 }
 
+/// Runs test-tools.sh where `cargo` only notes what it is asked to install, as programs that say their version.
+fn test_tools(dir: &Path) -> String {
+    let (root, notes) = (dir.join("tools"), dir.join("notes"));
+    let body = r#"while [ $# -gt 0 ]; do [ "$1" = --root ] && root=$2; what=$1; shift; done; mkdir -p "$root/bin"
+        echo "$what" >> "$NOTES"
+        printf '#!/bin/sh\necho %s %s\n' "${what%@*}" "${what#*@}" > "$root/bin/${what%@*}" && chmod +x "$root/bin/${what%@*}""#;
+    tool(dir, "cargo", body);
+    let mut command = Command::new("/bin/bash");
+    command.arg(script("test-tools.sh")).env("PATH", usual(dir)).env("AGFS_TEST_TOOLS", &root).env("NOTES", &notes);
+    let out = command.output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let said = std::fs::read_to_string(&notes).unwrap_or_default();
+    let _ = std::fs::remove_file(notes);
+    said
+}
+
+#[test]
+fn test_suites_are_installed_once_and_again_for_another_version() {
+    let dir = tempfile::tempdir().unwrap();
+    let all = test_tools(dir.path());
+    assert!(all.lines().count() == 2 && all.contains("pjdfstest@") && all.contains("fsx@"), "{all}");
+    assert_eq!(test_tools(dir.path()), "");
+    tool(&dir.path().join("tools/bin"), "fsx", "echo fsx 0.0.1");
+    let again = test_tools(dir.path());
+    assert!(again.lines().count() == 1 && again.starts_with("fsx@"), "{again}");
+}
+
 fn sum(commands: &[&str]) -> (Option<i32>, String) {
     let out = Command::new("/bin/bash").arg(script("sum-tests.sh")).args(commands).output().unwrap();
     let text = String::from_utf8(out.stdout).unwrap();

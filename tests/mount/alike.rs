@@ -69,3 +69,8 @@ fn holes_of_many_shapes() {
 fn fifos_sockets_devices_links_names_and_mappings() {
     alike("special.py");
 }
+
+#[test]
+fn calls_that_few_programs_make() {
+    alike("seldom.py");
+}
