@@ -130,8 +130,15 @@ fn nano_saves_twenty_times() {
 #[test]
 fn git_applies_twenty_patches() {
     let mut farm = Farm::new();
-    let save = r#"printf -- '--- a/f\n+++ b/f\n@@ -%d +%d,2 @@\n %s\n+line %d\n' $i $i "$(tail -n 1 f)" $i > p && git apply p"#;
-    saves(&mut farm, "git apply", save);
+    let space = farm.space();
+    let script = r#"umask 022; printf 'start\n' > f
+        for i in $(seq 20); do
+            printf -- '--- a/f\n+++ b/f\n@@ -%d +%d,2 @@\n %s\n+line %d\n' $i $i "$(tail -n 1 f)" $i > p && git apply p
+        done; rm p; stat -c '%a %s' f; cat f"#;
+    let (plain, m) = (farm.plain(), farm.mount(&space, &[]));
+    let want = farm.sh(&plain, script);
+    assert!(want.contains("line 20"), "{want}");
+    assert_eq!(farm.sh(&m, script), want);
 }
 
 /// The ways in which development environments and agents save: in place, by a new file renamed over the old, and by

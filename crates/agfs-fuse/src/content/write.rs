@@ -91,7 +91,9 @@ impl InodeData {
             Edit::Times { atime, mtime } => local.set_times(*atime, *mtime, now),
         }
         if drop_ids && !matches!(edit, Edit::Times { .. }) && local.changed() {
-            local.mode = without_set_ids(local.mode.unwrap_or(node.attr.mode)).or(local.mode);
+            // The base may be older than the last change of the mode.
+            let mode = self.world.tree.node(self.id).map_or(node.attr.mode, |now| now.attr.mode);
+            local.mode = without_set_ids(local.mode.unwrap_or(mode)).or(local.mode);
         }
         Ok(at)
     }

@@ -1,6 +1,6 @@
 //! When contents are committed, as what, and what never happens on the way.
 
-use crate::testing::{FakeServer, ROOT, Rng, TestMount, mount};
+use crate::testing::{FakeServer, ROOT, Rng, TestMount, USER, mount};
 use crate::vfs::SetAttr;
 use agfs_core::op::{ContentEdit, Op};
 use agfs_core::{ErrorKind, Timestamp};
@@ -247,4 +247,19 @@ async fn a_commit_does_not_take_ctime_back() {
     assert_eq!(m.vfs.getattr(ino).await.unwrap().stat.ctime, shown.ctime);
     m.close(fh).await;
     assert_eq!(mount(&server).vfs.getattr(ino).await.unwrap().stat.ctime, shown.ctime);
+}
+
+#[tokio::test]
+async fn set_id_bits_set_on_a_file_being_written_go_with_the_next_write_of_a_user() {
+    let server = FakeServer::new();
+    let m = mount(&server);
+    let ino = m.put(1, "f", b"").await;
+    let fh = m.open(ino, libc::O_RDWR).await;
+    m.vfs.write(fh, 0, b"x", false).await.unwrap();
+    let set = SetAttr { mode: Some(0o2755), ..SetAttr::default() };
+    m.vfs.setattr(ino, None, set, ROOT).await.unwrap();
+    let cut = SetAttr { size: Some(0), ..SetAttr::default() };
+    assert_eq!(m.vfs.setattr(ino, Some(fh), cut, USER).await.unwrap().stat.mode, 0o755);
+    m.close(fh).await;
+    assert_eq!(mount(&server).vfs.getattr(ino).await.unwrap().stat.mode, 0o755);
 }
