@@ -35,9 +35,11 @@ impl Vfs {
 
     /// What is shown of a file that is open here; without a link if it is gone.
     fn stat_open(&self, data: &InodeData) -> Stat {
+        // First what is not committed, then the tree: a commit that ends in between is seen in the tree.
+        let overlay = data.overlay();
         match self.world.tree.node(data.id) {
-            Some(node) => Stat::of(&node, data.overlay(), false),
-            None => Stat::of(&data.last_node().0, data.overlay(), true),
+            Some(node) => Stat::of(&node, overlay, false),
+            None => Stat::of(&data.last_node().0, overlay, true),
         }
     }
 

@@ -99,7 +99,10 @@ impl Vfs {
 
     /// What is shown of a node now: with what is not committed on top.
     fn stat(&self, node: &TreeNode) -> Stat {
+        // First what is not committed, then the tree: a commit that ends in between is seen in the tree.
         let overlay = self.inodes.get(node.id).and_then(|data| data.overlay());
+        let now = self.world.tree.node(node.id);
+        let node = now.as_deref().unwrap_or(node);
         let mut stat = Stat::of(node, overlay, false);
         if node.is_shadow() {
             self.add_shadow_root(&mut stat, node.id);
