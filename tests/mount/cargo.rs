@@ -44,10 +44,8 @@ fn write_app(farm: &Farm, m: &Path) {
     for (name, text) in [("Cargo.toml", manifest.as_str()), ("src/main.rs", MAIN), ("build.rs", BUILD)] {
         std::fs::write(app.join(name), text).unwrap();
     }
-    let vendor = "mkdir .cargo && (cargo vendor --offline || cargo vendor) > .cargo/config.toml 2> ../vendor.log";
+    let vendor = "mkdir .cargo && (cargo vendor -q --offline || cargo vendor -q) > .cargo/config.toml 2> ../vendor.log";
     farm.sh_online(&app, vendor);
-    let config = std::fs::read_to_string(app.join(".cargo/config.toml")).unwrap();
-    assert!(config.contains("vendored-sources"), "the copies are not used: {config:?}");
 }
 
 /// Writes a workspace of so many small crates, each of which needs two before it.
@@ -112,11 +110,7 @@ fn an_unchanged_crate_is_not_compiled_again() {
     assert!(crates > DEPENDENCIES.len(), "{crates} crates");
     let run = || farm.sh(&app, "target/debug/app");
     assert_eq!(run(), "9 at 7 made\nend\n");
-    assert_eq!(
-        farm.json(&["stat", &format!("{space}:/app/target/debug/app")])["type"],
-        "file",
-        "the target is in the tree"
-    );
+    assert_eq!(farm.cli(["ls", &format!("{space}:/app/target/debug/app")]).code(), 0, "the target is in the tree");
 
     farm.remount(&space, options, &m);
     assert_unchanged(&farm, &app, crates);
