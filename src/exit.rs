@@ -82,7 +82,7 @@ impl From<io::Error> for Failure {
 pub const fn exit_code(kind: ErrorKind) -> u8 {
     match kind {
         ErrorKind::InvalidArgument | ErrorKind::NameTooLong | ErrorKind::ValueTooLarge => USAGE,
-        ErrorKind::AlreadyExists | ErrorKind::NotEmpty | ErrorKind::Conflict => 4,
+        ErrorKind::AlreadyExists | ErrorKind::NotEmpty | ErrorKind::TextBusy | ErrorKind::Conflict => 4,
         ErrorKind::NotFound | ErrorKind::NoAttribute | ErrorKind::Stale => 5,
         ErrorKind::PermissionDenied
         | ErrorKind::NotPermitted

@@ -54,7 +54,7 @@ fn by(author: &Author) -> [String; 3] {
 fn operations(ctx: &mut Context, lines: &[LogLine]) -> Result<()> {
     let shapes: Vec<LogShape> = lines.iter().map(LogShape::from).collect();
     ctx.out.show(&shapes, |out| {
-        let mut table = Table::new(&[">SEQ", "TIME", "KIND", "PATH", "AGENT", "TASK", "STEP"]);
+        let mut table = Table::new(&[">SEQ", "TIME", "KIND", "AGENT", "TASK", "STEP", "PATH"]);
         for LogLine { record, path, from_path } in lines {
             let [agent, task, step] = by(&record.author);
             let path = match from_path {
@@ -62,7 +62,7 @@ fn operations(ctx: &mut Context, lines: &[LogLine]) -> Result<()> {
                 None => text(path),
             };
             let (seq, kind) = (record.seq.0.to_string(), record.event.kind.code().to_owned());
-            table.row([seq, when::short(record.time), kind, path, agent, task, step]);
+            table.row([seq, when::short(record.time), kind, agent, task, step, path]);
         }
         out.table(&table)
     })

@@ -74,10 +74,21 @@ fn start(served: &Served, ready: impl FnOnce() -> Result<()>) -> Result<(Registr
 
 /// Waits for the end: the mount is taken away (by `agfs umount`, by `umount`, by anybody), or a signal asks for it.
 async fn live(handle: &Arc<MountHandle>, mut signals: Signals) -> Result<Ended> {
-    tokio::select! {
-        gone = handle.wait_unmounted() => gone.map(|()| Ended::Clean),
-        () = signals.next() => end(handle, signals).await,
+    let ended = tokio::select! {
+        gone = handle.wait_unmounted() => {
+            tracing::info!("the mount ends: it was unmounted");
+            gone.map(|()| Ended::Clean)
+        }
+        () = signals.next() => {
+            tracing::info!("the mount ends: a signal asked for it");
+            end(handle, signals).await
+        }
+    };
+    match &ended {
+        Ok(Ended::Clean) => tracing::info!("ended with everything sent"),
+        Ok(Ended::Left(error)) | Err(error) => tracing::error!(%error, "ended with something left"),
     }
+    ended
 }
 
 /// Drains within a limit and unmounts; a second signal cuts the draining short.

@@ -169,3 +169,35 @@ fn deep_trees_are_reached_step_by_step() {
     farm.sh(&m, "rm -rf n*");
     assert_eq!(std::fs::read_dir(&m).unwrap().count(), 0);
 }
+
+#[test]
+fn a_program_that_runs_cannot_be_written() {
+    let mut farm = Farm::new();
+    let space = farm.space();
+    let m = farm.mount(&space, &[]);
+    std::fs::create_dir(m.join("node_modules")).unwrap();
+    let sleep = std::fs::read("/bin/sleep").unwrap();
+    for dir in [farm.plain(), m.clone(), m.join("node_modules")] {
+        let program = dir.join("sleep");
+        std::fs::copy("/bin/sleep", &program).unwrap();
+        let mut running = std::process::Command::new(&program).arg("60").spawn().unwrap();
+        // An open that only cuts comes to the file system before the kernel refuses it.
+        let attempts = [OFlags::WRONLY, OFlags::RDWR, OFlags::RDONLY | OFlags::TRUNC, OFlags::WRONLY | OFlags::TRUNC]
+            .map(|flags| open(program.clone(), flags).map(drop));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let alive = running.try_wait().unwrap().is_none();
+        running.kill().unwrap();
+        running.wait().unwrap();
+        assert_eq!(attempts, [Err(Errno::TXTBSY); 4], "{}", dir.display());
+        assert!(alive, "{}: the program died", dir.display());
+        assert!(std::fs::read(&program).unwrap() == sleep, "{}: the program was cut", dir.display());
+    }
+    // Another one may be cut while a program runs.
+    let mut running = std::process::Command::new(m.join("sleep")).arg("60").spawn().unwrap();
+    std::fs::write(m.join("other"), "text").unwrap();
+    let cut = open(m.join("other"), OFlags::RDONLY | OFlags::TRUNC).map(drop);
+    running.kill().unwrap();
+    running.wait().unwrap();
+    assert_eq!((cut, std::fs::read(m.join("other")).unwrap()), (Ok(()), Vec::new()));
+    farm.umount(&m);
+}

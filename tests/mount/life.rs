@@ -109,8 +109,16 @@ fn live_mounts_are_listed() {
     assert!(["exclusive", "shared", "none"].contains(&mount["lease"].as_str().unwrap()), "{mount}");
     fs::write(m.join("f"), "x").unwrap();
     farm.cli([OsStr::new("sync"), m.as_os_str()]);
-    let mount = farm.json(&["mounts"])[0].clone();
+    // The mount tells the server what it has seen a moment after it has answered.
     let head = farm.json(&["space", "show", &space])["head_seq"].clone();
+    let mut mount = serde_json::Value::Null;
+    for _ in 0..100 {
+        mount = farm.json(&["mounts"])[0].clone();
+        if (&mount["seen_seq"], &mount["pending"]) == (&head, &0.into()) {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
     assert_eq!((&mount["seen_seq"], &mount["pending"]), (&head, &0.into()), "{mount}");
     farm.umount(&m);
     assert_eq!(farm.json(&["mounts"]), serde_json::json!([]));

@@ -64,6 +64,8 @@ kinds! {
     ReadOnly = "read_only", Never;
     /// A rename or link would cross the border of a shadow directory or of a mount.
     CrossDevice = "cross_device", Never;
+    /// The file is a program that runs.
+    TextBusy = "text_busy", Never;
     /// The file has as many hard links as it can have.
     TooManyLinks = "too_many_links", Never;
     /// A disk is full.

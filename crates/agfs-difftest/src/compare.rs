@@ -27,7 +27,7 @@ pub struct Comparer {
 }
 
 /// Times of the last change of content and of anything.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Times {
     mtime: i128,
     ctime: i128,
@@ -105,12 +105,13 @@ impl Comparer {
         ];
         let mut all: Vec<Difference> =
             wrong.iter().filter(|(_, wrong)| *wrong).map(|(kind, _)| of_stats(*kind, a, b)).collect();
-        all.extend(self.changes(a, b).into_iter().map(|kind| of_stats(kind, a, b)));
+        all.extend(self.changes(a, b));
         all
     }
 
     /// Which times changed on one side only since both were last seen.
-    fn changes(&mut self, a: &Stat, b: &Stat) -> Vec<String> {
+    fn changes(&mut self, a: &Stat, b: &Stat) -> Vec<Difference> {
+        let before = [(0, a), (1, b)].map(|(side, stat): (usize, &Stat)| self.before[side].get(&stat.ino).copied());
         let mut changed = |side: usize, stat: &Stat| {
             let times = Times { mtime: stat.mtime, ctime: stat.ctime };
             let before = self.before[side].insert(stat.ino, times)?;
@@ -124,7 +125,9 @@ impl Comparer {
         }
         let wrong = |n: &usize| first[*n] != second[*n] && (self.fine_times || first[*n]);
         let tell = |n| format!("{} changes: {} only", ["mtime", "ctime"][n], if second[n] { "here" } else { "there" });
-        (0..2).filter(wrong).map(tell).collect()
+        let mut all: Vec<Difference> = (0..2).filter(wrong).map(|n| of_stats(tell(n), a, b)).collect();
+        all.iter_mut().for_each(|d| d.text = format!("{}, before {before:?}", d.text));
+        all
     }
 
     fn trees(&mut self, a: &BTreeMap<Vec<u8>, Seen>, b: &BTreeMap<Vec<u8>, Seen>) -> Vec<Difference> {

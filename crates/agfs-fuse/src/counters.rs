@@ -30,8 +30,8 @@ counted! {
     }
     /// Calls to the server.
     Call {
-        Apply = "apply", Capacity = "capacity", GetChunk = "get_chunk", GetNodes = "get_nodes", ListDir = "list_dir", ManifestOf = "manifest_of",
-        PutChunks = "put_chunks", Sync = "sync",
+        Apply = "apply", Capacity = "capacity", GetChunk = "get_chunk", GetNodes = "get_nodes", ListDir = "list_dir",
+        ManifestOf = "manifest_of", PutChunks = "put_chunks", Sync = "sync",
     }
 }
 

@@ -16,6 +16,7 @@ pub const fn of_kind(kind: ErrorKind) -> i32 {
         ErrorKind::NotPermitted => libc::EPERM,
         ErrorKind::ReadOnly => libc::EROFS,
         ErrorKind::CrossDevice => libc::EXDEV,
+        ErrorKind::TextBusy => libc::ETXTBSY,
         ErrorKind::TooManyLinks => libc::EMLINK,
         ErrorKind::NoSpace => libc::ENOSPC,
         ErrorKind::QuotaExceeded => libc::EDQUOT,

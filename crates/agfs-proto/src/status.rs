@@ -18,6 +18,7 @@ pub const fn grpc_code(kind: ErrorKind) -> Code {
         | ErrorKind::IsADirectory
         | ErrorKind::NotEmpty
         | ErrorKind::CrossDevice
+        | ErrorKind::TextBusy
         | ErrorKind::TooManyLinks
         | ErrorKind::ReadOnly
         | ErrorKind::NotPermitted

@@ -74,7 +74,9 @@ pub const fn http_status(kind: ErrorKind) -> StatusCode {
     match kind {
         ErrorKind::NotFound | ErrorKind::NoAttribute => StatusCode::NOT_FOUND,
         ErrorKind::Stale => StatusCode::GONE,
-        ErrorKind::AlreadyExists | ErrorKind::NotEmpty | ErrorKind::Conflict => StatusCode::CONFLICT,
+        ErrorKind::AlreadyExists | ErrorKind::NotEmpty | ErrorKind::TextBusy | ErrorKind::Conflict => {
+            StatusCode::CONFLICT
+        }
         ErrorKind::NotADirectory
         | ErrorKind::IsADirectory
         | ErrorKind::InvalidArgument

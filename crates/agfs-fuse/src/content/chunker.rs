@@ -29,9 +29,11 @@ pub(super) async fn small(
     raw: Bytes,
     data: &RangeSet<u64>,
 ) -> Result<(Vec<Extent>, Vec<EncodedChunk>)> {
+    if raw.is_empty() {
+        return Ok((Vec::new(), Vec::new()));
+    }
     if data.is_empty() {
-        let size = raw.len() as u64;
-        return Ok((Some(Extent::hole(size)).filter(|hole| hole.len > 0).into_iter().collect(), Vec::new()));
+        return Ok((vec![Extent::hole(raw.len() as u64)], Vec::new()));
     }
     let chunk = pack(raw.clone()).await?;
     up.keep_chunk(chunk.hash, raw);

@@ -7,6 +7,7 @@ use super::chunker::{self, Large};
 use super::extents::Extents;
 use super::inode::{Base, DataState, InodeData};
 use super::local::{Local, Part, stored_blocks};
+use crate::tree::TreeNode;
 use crate::upstream::Durable;
 use agfs_client::EncodedChunk;
 use agfs_core::attr::AttrChange;
@@ -120,11 +121,10 @@ impl InodeData {
                 let made = chunker::small(up, raw, &data).await.inspect_err(|_| self.put_back())?;
                 return Ok(Some(capture.with(made)));
             }
-            _ => Capturing(self),
+            Way::Small(None) | Way::Whole | Way::Splices(_) => Capturing(self),
         };
         match way {
-            Way::Times => {}
-            Way::Small(_) => {
+            Way::Times | Way::Small(_) => {
                 let (data, raw) = (self.captured_data().await?, self.read_captured(0..size).await?);
                 capture = capture.with(chunker::small(up, raw, &data).await?);
             }
@@ -253,6 +253,7 @@ impl InodeData {
 
     async fn send(&self, capture: Capture, durable: Durable) -> Result<Seq> {
         let Capture { edit, chunks, base, base_hash: _, mtime, ctime, atime, mode } = capture;
+        let times_only = edit.is_none();
         let made = match &edit {
             Some(ContentEdit::Whole(extents)) => Manifest::new(extents.iter().copied()).ok().map(|m| m.content_hash()),
             Some(ContentEdit::Splices { .. }) | None => None,
@@ -271,11 +272,18 @@ impl InodeData {
         let seq = self.world.apply_with(ops, chunks, durable).await.inspect_err(|_| self.put_back())?;
         // After a reset the tree may have forgotten the file.
         let current = self.world.tree.fetch(self.world.up.as_ref(), self.id).await.ok();
+        let ours = |state: &DataState, node: &TreeNode| {
+            if times_only {
+                // Somebody else may have written meanwhile: times go onto any content, what is kept here onto its own alone.
+                return node.same_content(&state.base.node);
+            }
+            node.version == seq || (made.is_some() && node.content().map(|c| c.hash) == made)
+        };
         let mut state = self.state.lock();
         let before = state.local.as_ref().map_or(0, Local::pending);
         state.failure = None;
         match current {
-            Some(node) if node.version == seq || (made.is_some() && node.content().map(|c| c.hash) == made) => {
+            Some(node) if ours(&state, &node) => {
                 self.world.known.pages_became(self.id, base, node.version_no);
                 state.base = Base { node, extents: None };
                 if let Some(local) = &mut state.local {

@@ -20,6 +20,8 @@ pub enum Edit<'a> {
     },
     /// Another size.
     Resize(u64),
+    /// At least this size.
+    Extend(u64),
     /// A hole in this range, within the size.
     Zero(Range<u64>),
     /// Nothing but the times of a change.
@@ -86,6 +88,7 @@ impl InodeData {
                 local.write(at, data, now)?;
             }
             Edit::Resize(size) => local.resize(*size, now)?,
+            Edit::Extend(size) => local.resize((*size).max(local.size), now)?,
             Edit::Zero(range) => local.zero(range.clone(), now)?,
             Edit::Touch => local.touch(now),
             Edit::Times { atime, mtime } => local.set_times(*atime, *mtime, now),
@@ -101,12 +104,6 @@ impl InodeData {
     /// Whether the file has uncommitted changes that times can be set on without a commit of their own.
     pub fn has_changes(&self) -> bool {
         self.current().local.as_ref().is_some_and(Local::changed)
-    }
-
-    /// The size that programs see, in bytes.
-    pub fn size(&self) -> u64 {
-        let state = self.current();
-        state.local.as_ref().map_or_else(|| state.base.node.size(), |local| local.size)
     }
 }
 

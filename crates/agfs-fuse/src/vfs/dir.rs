@@ -7,7 +7,7 @@ use super::{DirItem, Entry, Vfs};
 use crate::shadow;
 use agfs_core::name::Name;
 use agfs_core::node::NodeKind;
-use agfs_core::{Error, ErrorKind, FileId, Result};
+use agfs_core::{Error, FileId, Result};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -28,12 +28,13 @@ impl Vfs {
     /// # Errors
     /// `NotADirectory`, `Stale`, and what loading it fails with.
     pub async fn opendir(&self, ino: u64) -> Result<u64> {
-        let id = match self.room_below(ino).await {
-            Ok(Room::Shadow(place)) => return self.shadow.opendir(place).map(shadow_handle).map_err(local),
-            Ok(Room::Tree(id)) => id,
+        let id = match Self::room_of(ino) {
             // A directory that was removed is empty for those who hold it.
-            Err(e) if e.kind() == ErrorKind::NotFound => FileId(ino),
-            Err(e) => return Err(e),
+            Room::Tree(id) if self.orphan(id).is_some() => id,
+            _ => match self.room_below(ino).await? {
+                Room::Shadow(place) => return self.shadow.opendir(place).map(shadow_handle).map_err(local),
+                Room::Tree(id) => id,
+            },
         };
         // Loaded now, so that what hinders it is told by the open.
         self.list(id).await?;

@@ -22,6 +22,8 @@ pub(super) struct FileHandle {
     pub writes: bool,
     /// As the descriptor has it now: fcntl(2) can change it.
     pub append: AtomicBool,
+    /// Opened with O_SYNC or O_DSYNC. The kernel asks for an fsync after each write by itself, but after nothing else.
+    pub syncs: bool,
 }
 
 impl FileHandle {
@@ -34,8 +36,15 @@ impl Vfs {
     /// Opens a regular file, with the flags of open(2); `O_TRUNC` included.
     ///
     /// # Errors
-    /// `Stale` (gone), `IsADirectory`, `ReadOnly`, and what the server fails with.
+    /// `Stale` (gone), `IsADirectory`, `ReadOnly`, `TextBusy`, and what the server fails with.
     pub async fn open(&self, ino: u64, flags: i32, caller: Caller) -> Result<Opened> {
+        self.executed.check(ino, flags)?;
+        let opened = self.open_in_room(ino, flags, caller).await?;
+        self.executed.opened(opened.fh, ino, flags);
+        Ok(opened)
+    }
+
+    async fn open_in_room(&self, ino: u64, flags: i32, caller: Caller) -> Result<Opened> {
         match Self::room_of(ino) {
             Room::Shadow(_) => {
                 let fh = self.shadow.open(ino, flags).map_err(local)?;
@@ -83,7 +92,8 @@ impl Vfs {
         let how = cache_policy::open(Opening { writes, pages, version_no });
         self.world.known.set_pages(id, version_no);
         let append = AtomicBool::new(flags & libc::O_APPEND != 0);
-        let fh = self.files.insert(FileHandle { data, writes, append });
+        let syncs = flags & libc::O_DSYNC != 0;
+        let fh = self.files.insert(FileHandle { data, writes, append, syncs });
         Ok(Opened { fh, keep_cache: how.keep_cache, no_flush: how.no_flush })
     }
 
@@ -169,10 +179,16 @@ impl Vfs {
 
     fn write_shadow(&self, fh: u64, offset: u64, data: &[u8], drop_ids: bool) -> Result<u32> {
         let written = self.shadow.write(fh, offset, data).map_err(local)?;
-        if drop_ids && let Some(backing) = self.shadow.backing_fd(fh) {
-            self.shadow.kill_suidgid(crate::shadow::Place::Inner(backing.ino())).map_err(local)?;
-        }
+        self.drop_ids_shadow(fh, drop_ids)?;
         Ok(u32::try_from(written).unwrap_or(u32::MAX))
+    }
+
+    /// Takes the set-id bits of a file in a shadow when its writer may not keep them: the local call was this process's own.
+    pub(super) fn drop_ids_shadow(&self, fh: u64, drop_ids: bool) -> Result<()> {
+        match self.shadow.backing_fd(fh).filter(|_| drop_ids) {
+            Some(backing) => self.shadow.kill_suidgid(crate::shadow::Place::Inner(backing.ino())).map_err(local),
+            None => Ok(()),
+        }
     }
 
     /// A descriptor was closed: commits what was written.
@@ -215,8 +231,12 @@ impl Vfs {
         if let Some(fh) = as_shadow(fh) {
             return self.shadow.fsync(fh, datasync).map_err(local);
         }
-        let handle = self.files.get(fh)?;
-        handle.data.commit(self.world.on_fsync()).await?;
+        self.sync_data(&self.files.get(fh)?.data).await
+    }
+
+    /// Commits what was written to a file and makes it durable on the server.
+    pub(super) async fn sync_data(&self, data: &Arc<InodeData>) -> Result<()> {
+        data.commit(self.world.on_fsync()).await?;
         self.world.sync().await
     }
 
@@ -225,6 +245,7 @@ impl Vfs {
     /// # Errors
     /// As [`Vfs::flush`]; nobody hears of it, so it is logged, and the data is committed later.
     pub async fn release(&self, fh: u64) -> Result<()> {
+        self.executed.released(fh);
         if let Some(fh) = as_shadow(fh) {
             return self.shadow.release(fh).map_err(local);
         }

@@ -8,6 +8,7 @@
 mod attr;
 mod create;
 mod dir;
+mod executed;
 mod file;
 mod handles;
 mod name;
@@ -31,6 +32,7 @@ use crate::world::World;
 use agfs_core::shadow::Rules;
 use agfs_core::{FileId, Result};
 use dir::DirHandle;
+use executed::Executed;
 use file::FileHandle;
 use handles::Handles;
 use std::sync::Arc;
@@ -46,6 +48,7 @@ pub struct Vfs {
     files: Handles<FileHandle>,
     dirs: Handles<DirHandle>,
     has_epoch: AtomicBool,
+    executed: Executed,
     capacity: statfs::Capacity,
 }
 
@@ -68,6 +71,7 @@ impl Vfs {
             files: Handles::default(),
             dirs: Handles::default(),
             has_epoch: AtomicBool::new(false),
+            executed: Executed::default(),
             capacity: statfs::Capacity::default(),
         })
     }

@@ -19,13 +19,15 @@ impl Vfs {
     /// `Unsupported` for other modes, `FileTooLarge`, and those of the local disk.
     pub async fn fallocate(&self, fh: u64, offset: u64, len: u64, mode: i32, drop_ids: bool) -> Result<()> {
         if let Some(fh) = as_shadow(fh) {
-            return self.shadow.fallocate(fh, mode, offset, len).map_err(local);
+            self.shadow.fallocate(fh, mode, offset, len).map_err(local)?;
+            return self.drop_ids_shadow(fh, drop_ids);
         }
         const KEEP: i32 = libc::FALLOC_FL_KEEP_SIZE;
         const PUNCH: i32 = libc::FALLOC_FL_PUNCH_HOLE | KEEP;
         const ZERO: i32 = libc::FALLOC_FL_ZERO_RANGE;
         const ZERO_KEEP: i32 = ZERO | KEEP;
-        let data = self.files.get(fh)?.data.clone();
+        let handle = self.files.get(fh)?;
+        let data = &handle.data;
         let end = offset.checked_add(len).filter(|end| *end <= MAX_FILE_SIZE).ok_or_else(|| {
             Error::new(ErrorKind::FileTooLarge, format!("{len} bytes at {offset} are beyond what a file can have"))
         })?;
@@ -38,12 +40,12 @@ impl Vfs {
             _ => return Err(Error::unsupported(format!("fallocate with the mode {mode:#x} is not offered"))),
         };
         // Every mode counts as a change of the file.
-        let first = if extend && end > data.size() { Edit::Resize(end) } else { Edit::Touch };
+        let first = if extend { Edit::Extend(end) } else { Edit::Touch };
         data.edit(&first, drop_ids, now).await?;
         if zero {
             data.edit(&Edit::Zero(offset..end), drop_ids, now).await?;
         }
-        Ok(())
+        if handle.syncs { self.sync_data(data).await } else { Ok(()) }
     }
 
     /// The next data or hole at or after `offset`; `None` where lseek(2) says ENXIO.
@@ -77,12 +79,14 @@ impl Vfs {
         match (as_shadow(from.0), as_shadow(to.0)) {
             (Some(a), Some(b)) => {
                 let copied = self.shadow.copy_file_range(a, from.1, b, to.1, len).map_err(local)?;
+                self.drop_ids_shadow(b, drop_ids)?;
                 return Ok(u32::try_from(copied).unwrap_or(u32::MAX));
             }
             (None, None) => {}
             _ => return Err(Error::new(ErrorKind::CrossDevice, "a shadow directory lies between the two files")),
         }
-        let (source, target) = (self.files.get(from.0)?.data.clone(), self.files.get(to.0)?.data.clone());
+        let (source, to_handle) = (self.files.get(from.0)?.data.clone(), self.files.get(to.0)?);
+        let target = &to_handle.data;
         source.follow().await?;
         let (mut done, len) = (0, len.min(MOST));
         while done < len {
@@ -94,6 +98,9 @@ impl Vfs {
             let edit = Edit::Write { offset: to.1.saturating_add(done), data: &bytes, append: false };
             target.edit(&edit, drop_ids, self.world.up.now()).await?;
             done += bytes.len() as u64;
+        }
+        if to_handle.syncs {
+            self.sync_data(target).await?;
         }
         Ok(u32::try_from(done).unwrap_or(u32::MAX))
     }

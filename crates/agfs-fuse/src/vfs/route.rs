@@ -36,6 +36,7 @@ pub(super) fn local(e: shadow::Errno) -> Error {
         libc::ENOTEMPTY => ErrorKind::NotEmpty,
         libc::ENAMETOOLONG => ErrorKind::NameTooLong,
         libc::EXDEV => ErrorKind::CrossDevice,
+        libc::ETXTBSY => ErrorKind::TextBusy,
         libc::EMLINK => ErrorKind::TooManyLinks,
         libc::ESTALE => ErrorKind::Stale,
         libc::EOPNOTSUPP => ErrorKind::Unsupported,

@@ -154,3 +154,26 @@ async fn a_rollback_in_the_middle_of_writing_keeps_what_was_written() {
     base[500_000..500_005].copy_from_slice(b"three");
     assert!(a.content(ino).await == base, "the file is what its writer saw when it closed it");
 }
+
+#[tokio::test]
+async fn times_set_on_what_another_mount_has_written_keep_its_bytes() {
+    let server = FakeServer::new();
+    let (a, b) = (mount(&server), mount(&server));
+    let ino = a.put(TOP, "f", b"").await;
+    let fh = a.open(ino, libc::O_RDWR).await;
+    a.vfs.write(fh, 0, b"first", false).await.unwrap();
+    a.vfs.flush(fh).await.unwrap();
+    // A change of times that is not committed, on the content that a still has here.
+    a.vfs.fallocate(fh, 0, 3, libc::FALLOC_FL_KEEP_SIZE, false).await.unwrap();
+    let other = b.open(ino, O_WRONLY).await;
+    b.vfs.write(other, 0, b"other", false).await.unwrap();
+    b.close(other).await;
+    a.vfs.flush(fh).await.unwrap();
+    assert_eq!(&a.vfs.read(fh, 0, 9).await.unwrap()[..], b"other");
+    a.vfs.write(fh, 0, b"m", false).await.unwrap();
+    a.close(fh).await;
+    for m in [&a, &b, &mount(&server)] {
+        assert_eq!(m.content(ino).await, b"mther");
+    }
+    assert_eq!(a.up.pending(), 0);
+}
