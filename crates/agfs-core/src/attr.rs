@@ -58,6 +58,6 @@ impl AttrChange {
         attr.gid = self.gid.unwrap_or(attr.gid);
         attr.atime = self.atime.unwrap_or(attr.atime);
         attr.mtime = self.mtime.unwrap_or(attr.mtime);
-        attr.ctime = now;
+        attr.ctime = attr.ctime.then(now);
     }
 }

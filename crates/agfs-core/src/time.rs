@@ -16,6 +16,19 @@ impl Timestamp {
     }
 }
 
+/// How far apart calls that are under way at once may be applied from the order of their times, in nanoseconds.
+const DISORDER: i64 = 1_000_000_000;
+
+impl Timestamp {
+    /// The time of a change made at `time` to what changed at `self` last. It does not go back by the little that calls
+    /// under way overtake each other; what lies further back comes from a clock that was set, and is taken as it is.
+    #[must_use]
+    pub const fn then(self, time: Timestamp) -> Timestamp {
+        let back = self.0.saturating_sub(time.0);
+        if back > 0 && back < DISORDER { self } else { time }
+    }
+}
+
 /// Where the present time comes from. Production reads the system's clock; tests script it.
 pub trait Clock: Send + Sync {
     /// The present time.
@@ -26,6 +39,18 @@ pub trait Clock: Send + Sync {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn changes_that_overtake_each_other_do_not_go_back() {
+        let at = Timestamp::from_parts(100, 7);
+        assert_eq!(at.then(Timestamp::from_parts(100, 8)), Timestamp::from_parts(100, 8));
+        assert_eq!(at.then(Timestamp::from_parts(100, 6)), at);
+        assert_eq!(at.then(Timestamp::from_parts(99, 8)), at);
+        let set_back = Timestamp::from_parts(99, 7);
+        assert_eq!(at.then(set_back), set_back);
+        assert_eq!(Timestamp(i64::MIN).then(Timestamp(i64::MAX)), Timestamp(i64::MAX));
+        assert_eq!(Timestamp(i64::MAX).then(Timestamp(i64::MIN)), Timestamp(i64::MIN));
+    }
 
     proptest! {
         #[test]

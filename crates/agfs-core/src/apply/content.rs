@@ -43,7 +43,7 @@ pub(super) fn set_content(
     node.version_no = node.version_no.saturating_add(1);
     node.version = at.seq;
     node.attr.mtime = mtime;
-    node.attr.ctime = at.time;
+    node.attr.ctime = node.attr.ctime.then(at.time);
     if let Some(mode) = mode {
         node.attr.mode = mode & PERMISSION_BITS;
     }

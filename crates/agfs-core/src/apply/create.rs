@@ -107,7 +107,7 @@ pub(super) fn link(tree: &mut dyn Tree, at: At, file_id: FileId, parent: FileId,
     }
     let link = Link { parent, name: name.clone() };
     node.more_links.extend(node.link.replace(link.clone()));
-    node.attr.ctime = at.time;
+    node.attr.ctime = node.attr.ctime.then(at.time);
     node.version = at.seq;
     let bound = bind(&mut dir, name, file_id, node.kind(), at)?;
     let event = event(EventKind::Link, &node, Some(link));

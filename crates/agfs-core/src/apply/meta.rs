@@ -34,7 +34,7 @@ pub(super) fn set_xattr(
         return Ok(None);
     }
     node.xattrs = Some(Arc::new(xattrs));
-    node.attr.ctime = at.time;
+    node.attr.ctime = node.attr.ctime.then(at.time);
     Ok(Some(changed(node, at)))
 }
 
@@ -43,7 +43,7 @@ pub(super) fn remove_xattr(tree: &mut dyn Tree, at: At, id: FileId, name: &[u8])
     let mut xattrs = node.xattrs.as_deref().cloned().unwrap_or_default();
     xattr::remove(&mut xattrs, id, name)?;
     node.xattrs = (!xattrs.is_empty()).then(|| Arc::new(xattrs));
-    node.attr.ctime = at.time;
+    node.attr.ctime = node.attr.ctime.then(at.time);
     Ok(Some(changed(node, at)))
 }
 

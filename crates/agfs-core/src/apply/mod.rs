@@ -116,7 +116,7 @@ fn unbind(dir: &mut Node, name: &Name, kind: NodeKind, at: At) -> Result<Change>
 
 fn touch_dir(dir: &mut Node, at: At) {
     dir.attr.mtime = at.time;
-    dir.attr.ctime = at.time;
+    dir.attr.ctime = dir.attr.ctime.then(at.time);
     dir.version = at.seq;
 }
 
@@ -130,7 +130,7 @@ fn drop_link(mut node: Node, gone: &Link, at: At) -> Change {
     if node.link.is_none() {
         return Change::Drop(node.file_id);
     }
-    node.attr.ctime = at.time;
+    node.attr.ctime = node.attr.ctime.then(at.time);
     node.version = at.seq;
     Change::Put(node)
 }

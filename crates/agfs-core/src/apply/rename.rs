@@ -101,7 +101,7 @@ fn moved(mut node: Node, old: &Link, new: Link, at: At) -> Node {
     } else if let Some(link) = node.more_links.iter_mut().find(|link| *link == old) {
         *link = new;
     }
-    node.attr.ctime = at.time;
+    node.attr.ctime = node.attr.ctime.then(at.time);
     node.version = at.seq;
     node
 }

@@ -1,8 +1,8 @@
 //! Operations on one timeline: batches, repetition, restart.
 
 use crate::harness::Farm;
-use agfs_core::ErrorKind;
-use agfs_core::op::{Batch, NewNode, Op, RenameMode, TimedOp};
+use agfs_core::op::{Batch, ContentEdit, NewNode, Op, RenameMode, TimedOp};
+use agfs_core::{ErrorKind, Timestamp};
 
 #[test]
 fn a_batch_is_applied_whole_or_not_at_all() {
@@ -96,4 +96,30 @@ fn hard_links_are_counted_and_a_rename_onto_a_sibling_does_nothing() {
     work.unlink("/b");
     assert!(work.picture("").is_empty());
     assert!(work.engine().nodes(&work.cell, "", &[id]).unwrap().0.is_empty());
+}
+
+#[test]
+fn calls_that_overtake_each_other_take_no_ctime_back() {
+    let farm = Farm::memory();
+    let work = farm.space("s");
+    work.write("/f", "one");
+    let id = work.node("/f").unwrap().file_id;
+    let now = work.engine().clock.now();
+    let (early, late) = (Timestamp(now.0 + 1_000), Timestamp(now.0 + 2_000));
+    let (parent, name) = work.place("/g");
+    let content = |text: &[u8], mtime| Op::SetContent {
+        file_id: id,
+        edit: ContentEdit::Whole(work.chunk(text)),
+        mtime,
+        mode: None,
+    };
+    // The commit of a write took its time first and comes second.
+    work.apply_at(late, vec![Op::Link { file_id: id, parent, name }]).unwrap();
+    work.apply_at(early, vec![content(b"two", early)]).unwrap();
+    let attr = work.node("/f").unwrap().attr;
+    assert_eq!((attr.mtime, attr.ctime), (early, late));
+    // A clock that was set back is another matter: the change is seen.
+    let set_back = Timestamp(now.0 - 3_600_000_000_000);
+    work.apply_at(set_back, vec![content(b"three", set_back)]).unwrap();
+    assert_eq!(work.node("/f").unwrap().attr.ctime, set_back);
 }

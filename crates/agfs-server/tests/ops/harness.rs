@@ -111,7 +111,10 @@ impl Work<'_> {
     }
 
     pub fn apply(&self, ops: Vec<Op>) -> Result<Seq> {
-        let time = self.engine().clock.now();
+        self.apply_at(self.engine().clock.now(), ops)
+    }
+
+    pub fn apply_at(&self, time: Timestamp, ops: Vec<Op>) -> Result<Seq> {
         let ops = ops.into_iter().map(|op| TimedOp { time, op }).collect();
         let batch = Batch { op_id: self.farm.op(), author: self.author.clone(), ops };
         Ok(self.engine().apply(&self.cell, &batch)?.to)
