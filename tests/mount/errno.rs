@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 type Case = (&'static str, fn(&Path) -> Result<(), Errno>);
 
 fn open(path: PathBuf, flags: OFlags) -> Result<rustix::fd::OwnedFd, Errno> {
-    rustix::fs::open(path, flags, Mode::from(0o644))
+    rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::from(0o644))
 }
 
 fn rename(root: &Path, a: &str, b: &str) -> Result<(), Errno> {
@@ -159,9 +159,9 @@ fn deep_trees_are_reached_step_by_step() {
     let mut at = open(m.clone(), OFlags::DIRECTORY | OFlags::RDONLY).unwrap();
     for _ in 0..30 {
         rustix::fs::mkdirat(&at, &step, Mode::RWXU).unwrap();
-        at = rustix::fs::openat(&at, &step, OFlags::DIRECTORY | OFlags::RDONLY, Mode::empty()).unwrap();
+        at = rustix::fs::openat(&at, &step, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).unwrap();
     }
-    let file = rustix::fs::openat(&at, "f", OFlags::CREATE | OFlags::RDWR, Mode::RWXU).unwrap();
+    let file = rustix::fs::openat(&at, "f", OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC, Mode::RWXU).unwrap();
     assert_eq!(rustix::io::write(&file, b"deep"), Ok(4));
     drop((file, at));
     let found = farm.sh(&m, "find . -type f -size 4c | wc -c");

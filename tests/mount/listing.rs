@@ -11,7 +11,7 @@ use std::path::Path;
 type Entry = (String, u64);
 
 fn open(dir: &Path) -> OwnedFd {
-    rustix::fs::open(dir, OFlags::DIRECTORY | OFlags::RDONLY, Mode::empty()).unwrap()
+    rustix::fs::open(dir, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).unwrap()
 }
 
 /// The next entries, at most `limit`, read with a buffer of `size` bytes; the directory then stands after the last of them.

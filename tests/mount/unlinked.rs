@@ -31,7 +31,7 @@ impl Transcript {
 }
 
 fn open(path: impl AsRef<Path>, flags: OFlags) -> Result<OwnedFd, Errno> {
-    rustix::fs::open(path.as_ref(), flags, Mode::from(0o644))
+    rustix::fs::open(path.as_ref(), flags | OFlags::CLOEXEC, Mode::from(0o644))
 }
 
 fn proc_path(fd: impl AsFd) -> PathBuf {

@@ -283,6 +283,10 @@ impl InodeData {
         let before = state.local.as_ref().map_or(0, Local::pending);
         state.failure = None;
         match current {
+            // Those who hold it are shown what is here.
+            _ if state.gone => {
+                state.local.as_mut().map(Local::forget_pending);
+            }
             Some(node) if ours(&state, &node) => {
                 self.world.known.pages_became(self.id, base, node.version_no);
                 state.base = Base { node, extents: None };

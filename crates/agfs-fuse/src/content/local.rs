@@ -275,12 +275,12 @@ impl Local {
         self.changed = false;
     }
 
-    /// The written bytes need no commit any more. Returns how many they were.
+    /// The written bytes need no commit any more: they are shown from here as long as somebody holds the file. Returns how
+    /// many they were.
     pub fn forget_pending(&mut self) -> u64 {
-        let pending = self.pending();
-        self.captured = None;
-        self.pending = 0;
-        pending
+        // A commit under way has no say any more: its result is not going to be the base.
+        self.put_back();
+        std::mem::take(&mut self.pending)
     }
 
     /// The commit succeeded, and what it made is the base now.

@@ -101,3 +101,29 @@ async fn times_set_after_the_last_commit_stay_when_the_name_goes() {
     let set = SetAttr { atime: Some(None), ..SetAttr::default() };
     assert_eq!(m.vfs.setattr(ino, Some(fh), set, ROOT).await.unwrap().stat.mtime, old);
 }
+
+#[tokio::test]
+async fn what_is_being_committed_when_the_name_goes_stays_for_those_who_hold_it() {
+    let server = FakeServer::new();
+    let (m, other) = (std::sync::Arc::new(mount(&server)), mount(&server));
+    let ino = m.put(1, "f", b"old").await;
+    let fh = m.open(ino, libc::O_RDWR).await;
+    m.vfs.write(fh, 0, b"written", false).await.unwrap();
+    m.up.hold_changes();
+    let commit = tokio::spawn({
+        let m = m.clone();
+        async move { m.vfs.flush(fh).await }
+    });
+    m.up.change_waits().await;
+    other.vfs.unlink(1, b"f").await.unwrap();
+    assert_eq!(stat(&m, ino).await, (0, 7), "the commit has not ended");
+    m.up.let_changes(100);
+    commit.await.unwrap().unwrap();
+    assert_eq!(stat(&m, ino).await, (0, 7));
+    assert_eq!(&m.vfs.read(fh, 0, 100).await.unwrap()[..], b"written");
+    m.vfs.write(fh, 7, b" more", false).await.unwrap();
+    m.close(fh).await;
+    assert_eq!(m.content(ino).await, b"written more");
+    m.vfs.forget(ino, 1);
+    assert_eq!((m.vfs.inodes().count(), m.up.pending()), (0, 0));
+}
