@@ -61,7 +61,7 @@ fn answer_removal(removal: Option<Removal>, thread: u32, reply: ReplyEmpty) {
 
 /// Waits until the kernel may take up attributes of `ino`: see [`crate::kernel::Known::hold_back`].
 async fn hold_back(vfs: &Vfs, ino: u64, thread: u32) {
-    if let Some(wait) = vfs.world().known.hold_back(FileId(ino), thread) {
+    while let Some(wait) = vfs.world().known.hold_back(FileId(ino), thread) {
         tokio::time::sleep(wait).await;
     }
 }

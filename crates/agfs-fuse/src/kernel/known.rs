@@ -2,6 +2,7 @@
 //!
 //! Counts only; what follows from them is decided by the cache policy and the sink.
 
+use super::threads;
 use agfs_core::FileId;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -11,8 +12,12 @@ use std::time::{Duration, Instant};
 const SHARDS: usize = 16;
 /// How long a program may take to take up an answer that was sent, in milliseconds.
 const TAKE_UP: u64 = 20;
-/// How long a thread may take to count down the links of a file after the removal of a name was answered to it.
+/// How long a thread may take to count down the links of a file once it has taken up the answer to the removal of a name.
 const COUNT_DOWN: Duration = Duration::from_millis(2);
+/// How often it is looked whether a thread has run since it was answered, and for how long at most: on a machine with more
+/// to do than it can, that takes a while.
+const LOOK_AGAIN: Duration = Duration::from_micros(500);
+const LOOK_AT_MOST: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
@@ -27,8 +32,16 @@ struct Entry {
 enum Removing {
     /// Being made; the node had so many links before.
     Now(u32),
-    /// Answered, at that time, to this thread.
-    Answered(Instant, u32),
+    /// Answered to a thread, which may not have taken the answer up.
+    Answered(Answered),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Answered {
+    at: Instant,
+    thread: u32,
+    /// How often the thread had run, if it slept when it was answered: it has not taken the answer up before it runs again.
+    runs: Option<u64>,
 }
 
 /// The nodes that the kernel knows.
@@ -73,11 +86,19 @@ impl Drop for Answering<'_> {
     }
 }
 
-/// What is left of the time to count down in.
-fn left(removing: &Removing) -> Option<Duration> {
-    match removing {
-        Removing::Now(_) => None,
-        Removing::Answered(at, _) => COUNT_DOWN.checked_sub(at.elapsed()),
+impl Removing {
+    /// How long the kernel may not have counted down at least.
+    fn left(&mut self) -> Option<Duration> {
+        let Removing::Answered(answered) = self else { return None };
+        if let Some(before) = answered.runs {
+            match threads::runs(answered.thread) {
+                Some(now) if now == before && answered.at.elapsed() < LOOK_AT_MOST => return Some(LOOK_AGAIN),
+                Some(_) => *answered = Answered { at: Instant::now(), runs: None, ..*answered },
+                // It has come to its end since.
+                None => return None,
+            }
+        }
+        COUNT_DOWN.checked_sub(answered.at.elapsed())
     }
 }
 
@@ -147,35 +168,35 @@ impl Known {
     /// knows; so until then it is not to learn of the new count, or it would be one too low.
     pub fn begin_removal(&self, id: FileId, links: u32) {
         let mut removing = self.removing.lock();
-        removing.retain(|_, r| matches!(r, Removing::Now(_)) || left(r).is_some());
+        removing.retain(|_, r| matches!(r, Removing::Now(_)) || r.left().is_some());
         removing.insert(id, Removing::Now(links));
     }
 
     /// The removal is being answered to this thread.
     pub fn answer_removal(&self, id: FileId, thread: u32) {
-        self.removing.lock().insert(id, Removing::Answered(Instant::now(), thread));
+        let answered = Answered { at: Instant::now(), thread, runs: threads::runs_of_sleeping(thread) };
+        self.removing.lock().insert(id, Removing::Answered(answered));
     }
 
     /// The removal was not made after all; one that was answered stays.
     pub fn cancel_removal(&self, id: FileId) {
-        self.removing.lock().retain(|other, r| *other != id || matches!(r, Removing::Answered(..)));
+        self.removing.lock().retain(|other, r| *other != id || matches!(r, Removing::Answered(_)));
     }
 
     /// The links to tell the kernel of, where there are `links`.
     pub fn links_to_show(&self, id: FileId, links: u32) -> u32 {
         match self.removing.lock().get(&id) {
             Some(Removing::Now(before)) => links.max(*before),
-            Some(Removing::Answered(..)) | None => links,
+            Some(Removing::Answered(_)) | None => links,
         }
     }
 
-    /// How long an answer with the attributes of a node is to be held back from `thread`, so that the kernel has counted down
-    /// when it takes it up. Whoever removed the name itself has come back from that.
+    /// How long an answer with the attributes of a node is to be held back from `thread` before this is asked again, so that
+    /// the kernel has counted down when it takes the answer up. Whoever removed the name itself has come back from that.
     pub fn hold_back(&self, id: FileId, thread: u32) -> Option<Duration> {
-        let removing = self.removing.lock().get(&id).copied()?;
-        match removing {
-            Removing::Answered(_, by) if by == thread => None,
-            other => left(&other),
+        match self.removing.lock().get_mut(&id)? {
+            Removing::Answered(answered) if answered.thread == thread => None,
+            other => other.left(),
         }
     }
 

@@ -6,6 +6,7 @@
 
 mod known;
 mod notify;
+mod threads;
 
 pub use known::Known;
 pub use notify::KernelLink;
