@@ -97,6 +97,11 @@ impl InodeData {
         Err(e)
     }
 
+    /// Returns when no commit is under way; none begins while the result lives.
+    pub async fn no_commit(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.commit.lock().await
+    }
+
     fn failed(&self, error: &Error) {
         self.state.lock().failure = Some(error.clone());
         tracing::warn!(file = %self.world.describe(self.id), %error, "a commit failed; the data is kept for another attempt");

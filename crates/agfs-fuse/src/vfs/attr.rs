@@ -72,11 +72,17 @@ impl Vfs {
         }
         if !change.is_empty() {
             let data = self.inodes.held(&self.world, id);
+            // A commit under way carries the times and the mode from before this change: it must not come to the server
+            // after it.
+            let _no_commit = match &data {
+                Some(data) => Some(data.no_commit().await),
+                None => None,
+            };
             if let Some(data) = &data {
                 data.follow().await?;
                 self.keep_times(data, &mut change, now).await?;
             }
-            self.change(id, data, change, now).await?;
+            self.change(id, data.clone(), change, now).await?;
         }
         self.getattr(ino).await
     }

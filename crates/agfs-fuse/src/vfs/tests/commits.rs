@@ -263,3 +263,31 @@ async fn set_id_bits_set_on_a_file_being_written_go_with_the_next_write_of_a_use
     m.close(fh).await;
     assert_eq!(mount(&server).vfs.getattr(ino).await.unwrap().stat.mode, 0o755);
 }
+
+#[tokio::test]
+async fn a_change_of_attributes_does_not_overtake_a_commit_under_way() {
+    let server = FakeServer::new();
+    let m = Arc::new(mount(&server));
+    let ino = m.put(1, "f", b"").await;
+    m.vfs.setattr(ino, None, SetAttr { mode: Some(0o4755), ..SetAttr::default() }, ROOT).await.unwrap();
+    let fh = m.open(ino, O_WRONLY).await;
+    // By somebody who may not keep the set-id bit: the commit carries a mode.
+    m.vfs.write(fh, 0, b"x", true).await.unwrap();
+    m.up.hold_changes();
+    let task = |m: &Arc<TestMount>| m.clone();
+    let (first, second) = (task(&m), task(&m));
+    let commit = tokio::spawn(async move { first.vfs.flush(fh).await });
+    m.up.change_waits().await;
+    let then = Timestamp(7_000_000_000);
+    let set = SetAttr { mode: Some(0o600), mtime: Some(Some(then)), ..SetAttr::default() };
+    let change = tokio::spawn(async move { second.vfs.setattr(ino, None, set, ROOT).await });
+    let overtakes = tokio::time::timeout(std::time::Duration::from_millis(50), m.up.change_waits()).await;
+    assert!(overtakes.is_err(), "it reaches the server before the commit has ended");
+    m.up.let_changes(100);
+    commit.await.unwrap().unwrap();
+    let stat = change.await.unwrap().unwrap().stat;
+    assert_eq!((stat.mode, stat.mtime), (0o600, then));
+    m.close(fh).await;
+    let stat = mount(&server).vfs.getattr(ino).await.unwrap().stat;
+    assert_eq!((stat.mode, stat.mtime, stat.size), (0o600, then, 1));
+}
