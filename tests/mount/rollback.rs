@@ -41,10 +41,12 @@ fn rollback_and_undo_on_a_live_mount() {
     assert!(went["op"].is_string() && went["seq"].is_u64(), "{went}");
     same(&want, &tree(&m), "after the rollback, on the live mount");
     farm.sh(&m, "git fsck --full && git status --porcelain");
+    // Git writes its index anew when files in it are of the same second; what was done after the rollback comes back, too.
+    let went_on = tree(&m);
     farm.json(&["undo", &space]);
     same(&after, &tree(&m), "after the undo");
     farm.json(&["redo", &space]);
-    same(&want, &tree(&m), "after the redo");
+    same(&went_on, &tree(&m), "after the redo");
     farm.json(&["undo", &space]);
     same(&after, &tree(&m), "after the second undo");
 
