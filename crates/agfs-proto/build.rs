@@ -2,7 +2,8 @@
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo::rerun-if-changed=proto");
-    let descriptors = protox::compile(["agfs/v1/model.proto", "agfs/v1/service.proto"], ["proto"])?;
+    let descriptors =
+        protox::compile(["agfs/v1/model.proto", "agfs/v1/service.proto", "agfs/v1/journal.proto"], ["proto"])?;
     tonic_prost_build::configure().bytes(".agfs.v1.Chunk.data").compile_fds(descriptors)?;
     Ok(())
 }

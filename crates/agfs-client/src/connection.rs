@@ -4,12 +4,15 @@
 
 use crate::system::random_u64;
 use agfs_core::time::Clock;
-use agfs_core::{Error, OpId, Result, Timestamp};
+use agfs_core::{Error, MountId, OpId, Result, Timestamp};
 use agfs_proto::v1;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use tonic::metadata::MetadataValue;
+use tonic::service::Interceptor;
+use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Channel, Endpoint, Uri};
 
 /// The largest message, in bytes, in either direction.
@@ -42,7 +45,29 @@ struct Inner {
     bulk: OnceLock<Channel>,
     client_id: u64,
     counter: AtomicU64,
+    /// The mount that the calls are of, if they are of one.
+    mount: Arc<AtomicU64>,
 }
+
+/// The metadata key under which a mount says which one it is: its own looks at a space that it has to itself call nothing back.
+const MOUNT_KEY: &str = "agfs-mount";
+
+/// Says with each call which mount makes it.
+#[derive(Clone)]
+pub(crate) struct AsMount(Arc<AtomicU64>);
+
+impl Interceptor for AsMount {
+    fn call(&mut self, mut request: tonic::Request<()>) -> std::result::Result<tonic::Request<()>, tonic::Status> {
+        let mount = self.0.load(Ordering::Relaxed);
+        if mount != 0 {
+            request.metadata_mut().insert(MOUNT_KEY, MetadataValue::from(mount));
+        }
+        Ok(request)
+    }
+}
+
+/// What calls go through.
+pub(crate) type Calls = InterceptedService<Channel, AsMount>;
 
 /// A connection to one server: one HTTP/2 channel for calls and one for chunks. Cheap to clone; clones share all.
 /// Calls must be made within a Tokio runtime, always the same one.
@@ -68,6 +93,7 @@ impl Connection {
             bulk: OnceLock::new(),
             client_id: random_u64(),
             counter: AtomicU64::new(0),
+            mount: Arc::default(),
         };
         Ok(Connection { inner: Arc::new(inner) })
     }
@@ -98,37 +124,46 @@ impl Connection {
         OpId { client: self.inner.client_id, counter }
     }
 
-    fn channel(&self) -> Channel {
-        self.inner.calls.get_or_init(|| self.inner.endpoint.connect_lazy()).clone()
+    /// From now on every call, by whichever clone, says that it is of this mount.
+    pub(crate) fn call_as(&self, mount: MountId) {
+        self.inner.mount.store(mount.0, Ordering::Relaxed);
+    }
+
+    fn channel(&self) -> Calls {
+        self.calls(self.inner.calls.get_or_init(|| self.inner.endpoint.connect_lazy()))
+    }
+
+    fn calls(&self, channel: &Channel) -> Calls {
+        InterceptedService::new(channel.clone(), AsMount(self.inner.mount.clone()))
     }
 
     /// Chunks have a channel of their own, so that a long transfer does not stand before calls and heartbeats.
-    fn bulk_channel(&self) -> Channel {
-        self.inner.bulk.get_or_init(|| self.inner.endpoint.connect_lazy()).clone()
+    fn bulk_channel(&self) -> Calls {
+        self.calls(self.inner.bulk.get_or_init(|| self.inner.endpoint.connect_lazy()))
     }
 
-    pub(crate) fn spaces(&self) -> v1::spaces_client::SpacesClient<Channel> {
+    pub(crate) fn spaces(&self) -> v1::spaces_client::SpacesClient<Calls> {
         v1::spaces_client::SpacesClient::new(self.channel())
             .max_decoding_message_size(MAX_MESSAGE)
             .max_encoding_message_size(MAX_MESSAGE)
     }
 
-    pub(crate) fn history(&self) -> v1::history_client::HistoryClient<Channel> {
+    pub(crate) fn history(&self) -> v1::history_client::HistoryClient<Calls> {
         v1::history_client::HistoryClient::new(self.channel())
             .max_decoding_message_size(MAX_MESSAGE)
             .max_encoding_message_size(MAX_MESSAGE)
     }
 
-    pub(crate) fn tree(&self) -> v1::tree_client::TreeClient<Channel> {
+    pub(crate) fn tree(&self) -> v1::tree_client::TreeClient<Calls> {
         tree_client(self.channel())
     }
 
-    pub(crate) fn bulk(&self) -> v1::tree_client::TreeClient<Channel> {
+    pub(crate) fn bulk(&self) -> v1::tree_client::TreeClient<Calls> {
         tree_client(self.bulk_channel())
     }
 }
 
-fn tree_client(channel: Channel) -> v1::tree_client::TreeClient<Channel> {
+fn tree_client(channel: Calls) -> v1::tree_client::TreeClient<Calls> {
     v1::tree_client::TreeClient::new(channel)
         .max_decoding_message_size(MAX_MESSAGE)
         .max_encoding_message_size(MAX_MESSAGE)

@@ -50,6 +50,24 @@ pub struct Listing {
     pub entries: Vec<(Name, Node)>,
 }
 
+/// What a mount that has the space to itself says of what it applies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Under which grant.
+    pub epoch: u64,
+    /// The change that the first follows on.
+    pub follows: Seq,
+}
+
+/// How operations are applied.
+pub(crate) struct ApplyAs<'a> {
+    pub op_id: OpId,
+    pub space: &'a str,
+    pub author: &'a Author,
+    pub durable: Durable,
+    pub held: Option<Held>,
+}
+
 /// What applying a batch did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Applied {
@@ -86,7 +104,7 @@ fn segment_extents(segment: v1::Segment, wanted: &SegmentRef) -> Result<Vec<Exte
 
 /// Reads the parts of a listing into one.
 async fn listing(
-    mut client: v1::tree_client::TreeClient<tonic::transport::Channel>,
+    mut client: v1::tree_client::TreeClient<crate::connection::Calls>,
     request: v1::ListDirRequest,
 ) -> Result<Listing, Failure> {
     let mut stream = client.list_dir(request).await?.into_inner();
@@ -159,19 +177,18 @@ impl Connection {
         chunks: Vec<EncodedChunk>,
         durable: Durable,
     ) -> Result<Applied> {
-        Ok(self.apply_as(self.next_op_id(), space, author, &ops, chunks, durable).await?)
+        let call = ApplyAs { op_id: self.next_op_id(), space, author, durable, held: None };
+        Ok(self.apply_as(call, &ops, chunks).await?)
     }
 
     /// [`Connection::apply`] under an operation id that the caller knows.
     pub(crate) async fn apply_as(
         &self,
-        op_id: OpId,
-        space: &str,
-        author: &Author,
+        call: ApplyAs<'_>,
         ops: &[TimedOp],
         chunks: Vec<EncodedChunk>,
-        durable: Durable,
     ) -> Result<Applied, Failure> {
+        let ApplyAs { op_id, space, author, durable, held } = call;
         let total: usize = chunks.iter().map(|c| c.data.len()).sum();
         let (inline, ahead) = if total <= INLINE_CHUNKS { (chunks, Vec::new()) } else { (Vec::new(), chunks) };
         let request = v1::ApplyRequest {
@@ -182,6 +199,8 @@ impl Connection {
             chunks: inline.into_iter().map(EncodedChunk::into_wire).collect(),
             sync: durable != Durable::No,
             sync_object: durable == Durable::Object,
+            epoch: held.map_or(0, |held| held.epoch),
+            follows: held.map_or(0, |held| held.follows.0),
         };
         // A server that died between the two may have lost what went ahead, so both are repeated together.
         let send = || {

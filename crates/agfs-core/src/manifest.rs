@@ -11,6 +11,8 @@ pub const MAX_FILE_SIZE: u64 = i64::MAX as u64;
 pub const MAX_CHUNK: u32 = 4 << 20;
 /// A file up to this size, in bytes, is stored as one chunk.
 pub const SINGLE_CHUNK: u64 = 512 << 10;
+/// A manifest of up to this many extents is kept with its node, a longer one in segments.
+pub const INLINE_EXTENTS: usize = 8;
 /// In-place changes are rounded out to blocks of this many bytes.
 pub const BLOCK: u64 = 64 << 10;
 

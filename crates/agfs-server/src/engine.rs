@@ -4,6 +4,7 @@
 
 use crate::blob::ChunkStore;
 use crate::hub::Hub;
+use crate::lease::Lease;
 use crate::model::alloc::Allocator;
 use crate::model::{keys, record, timelines};
 use crate::store::{MetaStore, Read, Step};
@@ -44,6 +45,8 @@ pub struct SpaceCell {
     state: Mutex<SpaceState>,
     /// Mounts and watchers.
     pub hub: Hub,
+    /// Which mount has it to itself.
+    pub lease: Arc<Lease>,
 }
 
 /// The head of a space. One writer at a time: whoever holds the lock.
@@ -95,7 +98,7 @@ impl SpaceCell {
     /// A space with this head and nobody listening.
     pub fn new(state: SpaceState) -> Self {
         let hub = Hub::new(state.head());
-        SpaceCell { id: state.space.id, state: Mutex::new(state), hub }
+        SpaceCell { id: state.space.id, state: Mutex::new(state), hub, lease: Arc::default() }
     }
 
     /// Locks the head for writing. Never held across an await or a call to a peer.
@@ -127,6 +130,16 @@ impl Engine {
             engine.admit(SpaceState::load(engine.read(), space)?);
         }
         Ok(engine)
+    }
+
+    /// Gives a space to the one mount that it has, if it can have it: see [`Lease::offer`].
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn offer_lease(&self, cell: &SpaceCell) -> Result<()> {
+        // A space that is being changed is busy; there will be another time.
+        let Some(_locked) = cell.state.try_lock() else { return Ok(()) };
+        cell.lease.offer(&cell.hub, || self.alloc.next("lease"))
     }
 
     /// The store, for reading.

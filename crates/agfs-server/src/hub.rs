@@ -29,6 +29,20 @@ pub enum Message {
         /// The call that did it.
         op_id: OpId,
     },
+    /// The mount has the space to itself from here on.
+    Grant {
+        /// What its changes carry.
+        epoch: u64,
+    },
+    /// Others want to see what the mount has.
+    Recall {
+        /// Of the grant.
+        epoch: u64,
+        /// Whether it is to give the space back, too.
+        release: bool,
+        /// To be sent back when everything is here; not for a release.
+        token: u64,
+    },
 }
 
 /// The listeners of one space.
@@ -38,9 +52,12 @@ pub struct Hub {
 }
 
 /// A mount that listens.
+#[derive(Debug)]
 pub struct Listener {
     /// Which mount.
     pub mount: Mount,
+    /// Whether it can have a space to itself.
+    lease: bool,
     queue: mpsc::Sender<Message>,
     cut: watch::Sender<bool>,
     acked: watch::Sender<Seq>,
@@ -48,6 +65,20 @@ pub struct Listener {
 }
 
 impl Listener {
+    /// Whether the mount can have the space to itself: it is able to, and can change it.
+    pub fn takes_lease(&self) -> bool {
+        self.lease && !self.mount.read_only
+    }
+
+    /// Queues a message for this mount alone. Returns whether it could be.
+    pub fn tell(&self, message: Message) -> bool {
+        let told = self.queue.try_send(message).is_ok();
+        if !told {
+            self.cut_off();
+        }
+        told
+    }
+
     /// What the mount has taken note of.
     pub fn acked(&self) -> Seq {
         *self.acked.borrow()
@@ -69,7 +100,7 @@ impl Listener {
     }
 
     /// Ends the mount's stream: it must start afresh before it shows anything again.
-    fn cut_off(&self) {
+    pub fn cut_off(&self) {
         self.cut.send_replace(true);
     }
 
@@ -97,12 +128,12 @@ impl Hub {
         Hub { mounts: Mutex::default(), head: watch::Sender::new(head) }
     }
 
-    /// Adds a mount that has seen the present head. Call with the space's write lock held, so that it misses nothing.
-    pub fn attach(&self, mount: Mount) -> (Arc<Listener>, mpsc::Receiver<Message>) {
+    /// Adds a mount that has seen the present head; `lease`: it can have the space to itself. Call with the space's write lock held, so that it misses nothing.
+    pub fn attach(&self, mount: Mount, lease: bool) -> (Arc<Listener>, mpsc::Receiver<Message>) {
         let (queue, messages) = mpsc::channel(MAX_QUEUE);
         let acked = watch::Sender::new(mount.seen);
         let cut = watch::Sender::new(false);
-        let listener = Arc::new(Listener { mount, queue, cut, acked, pending: AtomicU64::new(0) });
+        let listener = Arc::new(Listener { mount, lease, queue, cut, acked, pending: AtomicU64::new(0) });
         let mut mounts = self.mounts.lock();
         // A mount that comes back takes its own place.
         mounts.retain(|l| {

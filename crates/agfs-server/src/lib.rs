@@ -10,6 +10,7 @@ pub mod engine;
 mod grpc;
 mod http;
 pub mod hub;
+mod lease;
 pub mod model;
 pub mod ops;
 mod serve;

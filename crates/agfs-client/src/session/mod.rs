@@ -10,20 +10,22 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-pub use options::{AttachOptions, TreeSink, Welcome};
+pub use options::{AttachOptions, Recall, TreeSink, Welcome};
 
 use crate::chunking::EncodedChunk;
 use crate::connection::Connection;
-use crate::tree::Durable;
+use crate::retry::Failure;
+use crate::tree::{Applied, ApplyAs, Durable, Held};
 use agfs_core::op::{Author, TimedOp};
 use agfs_core::space::Mount;
 use agfs_core::{Error, FileId, OpId, Result, Seq};
 use ids::IdPool;
 use parking_lot::Mutex;
-use state::Shared;
+use state::{Drained, Shared};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::DropGuard;
 
@@ -54,9 +56,11 @@ impl MountSession {
         sink: Arc<dyn TreeSink>,
     ) -> Result<(Arc<MountSession>, Welcome)> {
         let pending = Arc::new(AtomicU64::new(0));
-        let (link, welcome) = stream::first(&conn, &options, &pending).await?;
+        let drained = watch::Sender::new(None);
+        let (link, welcome) = stream::first(&conn, &options, &pending, &drained).await?;
         let space = welcome.space.id.to_string();
-        let shared = Arc::new(Shared::new(conn.clone(), options, sink, &welcome, pending));
+        conn.call_as(welcome.mount.id);
+        let shared = Arc::new(Shared::new(conn.clone(), options, sink, &welcome, (pending, drained)));
         let task = tokio::spawn(stream::run(shared.clone(), link));
         let session = MountSession {
             ids: IdPool::new(conn, space),
@@ -103,15 +107,55 @@ impl MountSession {
         shared.alive()?;
         shared.wait_connected().await?;
         let flight = InFlight::begin(shared, shared.conn.next_op_id());
-        let (space, author) = {
-            let mount = shared.mount.lock();
-            (mount.space.to_string(), Author { mount: mount.id, ..mount.author.clone() })
-        };
-        let applying = shared.conn.apply_as(flight.op_id, &space, &author, &ops, chunks, durable);
+        let (space, author) = self.author();
+        let applying = shared.conn.apply_as(
+            ApplyAs { op_id: flight.op_id, space: &space, author: &author, durable, held: None },
+            &ops,
+            chunks,
+        );
         let outcome = tokio::select! {
             outcome = applying => outcome,
             ended = shared.ended() => return Err(ended),
         };
+        self.shown(outcome).await
+    }
+
+    /// As [`MountSession::apply`], for a mount that has the space to itself: under an operation id that it may have written
+    /// down, and with the change that the first follows on. Fails with `Conflict`, too, when the mount was fenced.
+    pub async fn apply_held(
+        &self,
+        op_id: OpId,
+        ops: &[TimedOp],
+        chunks: Vec<EncodedChunk>,
+        durable: Durable,
+        held: Held,
+    ) -> Result<Seq> {
+        let shared = &self.shared;
+        shared.alive()?;
+        shared.wait_connected().await?;
+        let _flight = InFlight::begin(shared, op_id);
+        let (space, author) = self.author();
+        let applying = shared.conn.apply_as(
+            ApplyAs { op_id, space: &space, author: &author, durable, held: Some(held) },
+            ops,
+            chunks,
+        );
+        let outcome = tokio::select! {
+            outcome = applying => outcome,
+            ended = shared.ended() => return Err(ended),
+        };
+        self.shown(outcome).await
+    }
+
+    /// The space and the author of what this mount does.
+    fn author(&self) -> (String, Author) {
+        let mount = self.shared.mount.lock();
+        (mount.space.to_string(), Author { mount: mount.id, ..mount.author.clone() })
+    }
+
+    /// Waits until the sink has been told of what came out of an apply.
+    async fn shown(&self, outcome: std::result::Result<Applied, Failure>) -> Result<Seq> {
+        let shared = &self.shared;
         match outcome {
             Ok(applied) => shared.wait_seen(applied.to).await.map(|()| applied.to),
             Err(failure) => {
@@ -122,6 +166,19 @@ impl MountSession {
                 Err(failure.error)
             }
         }
+    }
+
+    /// Answers a recall: everything made until it came is sent, or (`released`) everything, and nothing more comes under this
+    /// epoch.
+    pub fn drained(&self, recall: Recall, released: bool) {
+        self.shared.drained.send_modify(|last| {
+            let before = last.filter(|d| d.epoch == recall.epoch);
+            *last = Some(Drained {
+                epoch: recall.epoch,
+                token: before.map_or(0, |d| d.token).max(recall.token),
+                released: before.is_some_and(|d| d.released) || released,
+            });
+        });
     }
 
     /// Returns when everything applied before is on the server's disk, or with `object` in the object store.

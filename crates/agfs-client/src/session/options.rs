@@ -20,6 +20,29 @@ pub trait TreeSink: Send + Sync + 'static {
     /// The stream is lost; or it is back, after a possible reset and after the changes that were missed. While it is lost the
     /// cache may not be trusted.
     fn connected(&self, up: bool);
+
+    /// The mount has the space to itself from here on, under this epoch: nobody else changes it or looks at it before
+    /// [`TreeSink::recalled`]. Also told after the stream was lost and is back, before `connected`, if it still has it.
+    fn granted(&self, epoch: u64) {
+        let _ = epoch;
+    }
+
+    /// Others want to see what this mount has made: it is to be sent, and then [`super::MountSession::drained`] called. Must
+    /// not wait for that.
+    fn recalled(&self, recall: Recall) {
+        let _ = recall;
+    }
+}
+
+/// What others want of a mount that has the space to itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recall {
+    /// The grant's.
+    pub epoch: u64,
+    /// Whether the space is to be given back, too.
+    pub release: bool,
+    /// To be given back, but for a release.
+    pub token: u64,
 }
 
 /// What a mount is to be.
@@ -47,6 +70,8 @@ pub struct AttachOptions {
     pub consistency: Consistency,
     /// Whether it can change anything.
     pub read_only: bool,
+    /// Whether the sink understands [`TreeSink::granted`] and [`TreeSink::recalled`].
+    pub lease: bool,
 }
 
 /// The server's answer to a new mount.
@@ -62,4 +87,6 @@ pub struct Welcome {
     pub root: Node,
     /// How long either side may be silent before the other takes it for dead.
     pub lease: Duration,
+    /// The epoch under which a mount that is back still has the space to itself, if it does.
+    pub epoch: Option<u64>,
 }

@@ -24,6 +24,14 @@ pub(super) struct State {
     pub ended: Option<Error>,
 }
 
+/// What a mount has sent of what it was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Drained {
+    pub epoch: u64,
+    pub token: u64,
+    pub released: bool,
+}
+
 /// Shared between the stream's task and callers. No lock in it is held across an await or a call of the sink.
 pub(super) struct Shared {
     pub conn: Connection,
@@ -33,6 +41,8 @@ pub(super) struct Shared {
     pub state: watch::Sender<State>,
     /// Bytes that the mount has not sent.
     pub pending: Arc<AtomicU64>,
+    /// The last answer to recalls; a later one says all that an earlier one said.
+    pub drained: watch::Sender<Option<Drained>>,
     /// Operations of this session whose callers still wait.
     pub in_flight: Mutex<FxHashSet<OpId>>,
     /// When the stream was lost, while it is.
@@ -46,7 +56,7 @@ impl Shared {
         options: AttachOptions,
         sink: Arc<dyn TreeSink>,
         welcome: &Welcome,
-        pending: Arc<AtomicU64>,
+        (pending, drained): (Arc<AtomicU64>, watch::Sender<Option<Drained>>),
     ) -> Self {
         Shared {
             conn,
@@ -55,6 +65,7 @@ impl Shared {
             mount: Mutex::new(welcome.mount.clone()),
             state: watch::Sender::new(State { head: welcome.head, up: false, ended: None }),
             pending,
+            drained,
             in_flight: Mutex::new(FxHashSet::default()),
             lost: Mutex::new(None),
             stop: CancellationToken::new(),

@@ -2,8 +2,8 @@
 //!
 //! One task runs it; it alone calls the sink and moves what has been seen. It never waits for a caller of the session.
 
-use super::options::{AttachOptions, Welcome};
-use super::state::Shared;
+use super::options::{AttachOptions, Recall, Welcome};
+use super::state::{Drained, Shared};
 use crate::connection::Connection;
 use crate::retry::{Effort, Failure, backoff, malformed};
 use crate::system::random_u64;
@@ -54,8 +54,9 @@ pub(super) async fn first(
     conn: &Connection,
     options: &AttachOptions,
     pending: &Arc<AtomicU64>,
+    drained: &watch::Sender<Option<Drained>>,
 ) -> Result<(Link, Welcome)> {
-    let open = || open(conn, hello(options, None), pending.clone());
+    let open = || open(conn, hello(options, None), pending.clone(), drained.subscribe());
     let (link, welcome, _) = conn.call("attaching the mount", Effort::Short, open).await?;
     Ok((link, welcome))
 }
@@ -81,23 +82,39 @@ fn hello(options: &AttachOptions, before: Option<(MountId, Point)>) -> v1::Hello
         seen: before.map(|(_, seen)| seen.to_wire()),
         sub_path: options.sub_path.clone(),
         at: options.at.clone(),
+        lease: options.lease,
     }
 }
 
 /// The messages up: the hello, then acknowledgements as they are due and signs of life between them. An acknowledgement that
 /// could not be sent yet is overtaken by a later one, so nothing piles up.
-fn upward(hello: v1::Hello, up: watch::Receiver<Up>, pending: Arc<AtomicU64>) -> impl Stream<Item = v1::AttachUp> {
-    let state = (Some(hello), up, pending, 0u64);
-    futures::stream::unfold(state, |(hello, mut up, pending, mut told)| async move {
+fn upward(
+    hello: v1::Hello,
+    up: watch::Receiver<Up>,
+    pending: Arc<AtomicU64>,
+    drained: watch::Receiver<Option<Drained>>,
+) -> impl Stream<Item = v1::AttachUp> {
+    let state = (Some(hello), up, pending, 0u64, drained);
+    futures::stream::unfold(state, |(hello, mut up, pending, mut told, mut drained)| async move {
         if let Some(hello) = hello {
             let message = v1::AttachUp { message: Some(UpMessage::Hello(hello)) };
-            return Some((message, (None, up, pending, told)));
+            return Some((message, (None, up, pending, told, drained)));
         }
         let pulse = up.borrow().pulse;
-        let due = match tokio::time::timeout(pulse, up.changed()).await {
-            Ok(Ok(())) => true,
-            Ok(Err(_)) => return None,
-            Err(_) => false,
+        let due = tokio::select! {
+            changed = up.changed() => {
+                if changed.is_err() {
+                    return None;
+                }
+                true
+            }
+            Ok(()) = drained.changed() => {
+                let last = *drained.borrow_and_update();
+                let Drained { epoch, token, released } = last.unwrap_or_default();
+                let message = UpMessage::Drained(v1::Drained { epoch, token, released });
+                return Some((v1::AttachUp { message: Some(message) }, (None, up, pending, told, drained)));
+            }
+            () = tokio::time::sleep(pulse) => false,
         };
         let (seen, over) = {
             let now = up.borrow_and_update();
@@ -114,7 +131,7 @@ fn upward(hello: v1::Hello, up: watch::Receiver<Up>, pending: Arc<AtomicU64>) ->
             }
             _ => UpMessage::Ping(v1::Ping {}),
         };
-        Some((v1::AttachUp { message: Some(message) }, (None, up, pending, told)))
+        Some((v1::AttachUp { message: Some(message) }, (None, up, pending, told, drained)))
     })
 }
 
@@ -123,11 +140,12 @@ async fn open(
     conn: &Connection,
     hello: v1::Hello,
     pending: Arc<AtomicU64>,
+    drained: watch::Receiver<Option<Drained>>,
 ) -> std::result::Result<(Link, Welcome, bool), Failure> {
     let before = hello.seen.as_ref().map(|p| Seq(p.seq));
     let (up, up_rx) = watch::channel(Up { seen: None, pulse: SILENCE * 2 / 5, over: false });
     let opening = async {
-        let mut down = conn.tree().attach(upward(hello, up_rx, pending)).await?.into_inner();
+        let mut down = conn.tree().attach(upward(hello, up_rx, pending, drained)).await?.into_inner();
         loop {
             match down.message().await?.and_then(|m| m.message) {
                 Some(Down::Welcome(welcome)) => return Ok((down, welcome)),
@@ -163,6 +181,7 @@ fn welcome(w: v1::Welcome) -> Result<Welcome> {
         head: Point::from_wire(required(w.head, "welcome.head")?)?,
         root: Node::from_wire(required(w.root, "welcome.root")?)?,
         lease: Duration::from_millis(u64::from(w.lease_ms)),
+        epoch: (w.epoch != 0).then_some(w.epoch),
     })
 }
 
@@ -226,13 +245,16 @@ async fn reopen(shared: &Shared, resumable: &mut bool) -> Result<Link> {
         let (mount, seen) = (shared.mount.lock().id, shared.state.borrow().head);
         let seen = if *resumable { seen } else { Point { timeline: TimelineId(0), seq: Seq(0) } };
         let hello = hello(&shared.options, Some((mount, seen)));
-        match open(&shared.conn, hello, shared.pending.clone()).await {
+        match open(&shared.conn, hello, shared.pending.clone(), shared.drained.subscribe()).await {
             Ok((link, welcome, resumed)) => {
                 *shared.mount.lock() = welcome.mount;
                 if !(resumed && *resumable) {
                     reset(shared, &link, welcome.head);
                 }
                 *resumable = true;
+                if let Some(epoch) = welcome.epoch {
+                    shared.sink.granted(epoch);
+                }
                 tracing::info!(resumed, "the stream of changes is back");
                 return Ok(link);
             }
@@ -285,6 +307,17 @@ async fn follow(shared: &Shared, link: &mut Link, resumable: &mut bool) -> Failu
                 .map_err(malformed),
             Some(Down::Ping(_)) | None => continue,
             Some(Down::Welcome(_)) => Err(malformed(Error::invalid("a second welcome"))),
+            Some(Down::Grant(_) | Down::Recall(_)) if !shared.options.lease => {
+                Err(malformed(Error::invalid("a lease that was not asked for")))
+            }
+            Some(Down::Grant(grant)) => {
+                shared.sink.granted(grant.epoch);
+                Ok(())
+            }
+            Some(Down::Recall(r)) => {
+                shared.sink.recalled(Recall { epoch: r.epoch, release: r.release, token: r.token });
+                Ok(())
+            }
         };
         progress = Instant::now();
         if let Err(error) = taken {

@@ -15,6 +15,8 @@ enum Told {
     Changes(u64, u64, bool),
     Reset(u64),
     Up(bool),
+    Granted(u64),
+    Recalled(Recall),
 }
 
 #[derive(Default)]
@@ -39,6 +41,12 @@ impl TreeSink for Sink {
     fn connected(&self, up: bool) {
         self.told.lock().push(Told::Up(up));
     }
+    fn granted(&self, epoch: u64) {
+        self.told.lock().push(Told::Granted(epoch));
+    }
+    fn recalled(&self, recall: Recall) {
+        self.told.lock().push(Told::Recalled(recall));
+    }
 }
 
 impl Sink {
@@ -58,7 +66,7 @@ impl Sink {
                     seen = Some(to);
                 }
                 Told::Reset(head) => seen = Some(head),
-                Told::Up(_) => {}
+                Told::Up(_) | Told::Granted(_) | Told::Recalled(_) => {}
             }
         }
     }
@@ -77,6 +85,7 @@ fn options() -> AttachOptions {
         host: "h".into(),
         consistency: Consistency::Cto,
         read_only: false,
+        lease: false,
     }
 }
 
@@ -363,4 +372,67 @@ async fn a_view_of_the_past_is_told_nothing_and_holds_nobody_up() {
     until("the changes are acknowledged", || server.world.lock().acks.last().is_some_and(|a| a.seen == 3)).await;
     assert_eq!((session.seen(), sink.told()), (Seq(1), vec![Told::Up(true)]));
     assert_eq!(server.world.lock().hellos.len(), 1);
+}
+
+async fn holder(server: &Server) -> (Arc<MountSession>, Arc<Sink>) {
+    let sink = Arc::new(Sink::default());
+    let options = AttachOptions { lease: true, ..options() };
+    let (session, _) =
+        MountSession::attach(server.connect(Duration::from_secs(5)), options, sink.clone()).await.unwrap();
+    session.wait_connected().await.unwrap();
+    (session, sink)
+}
+
+#[tokio::test]
+async fn a_space_is_given_and_called_back_and_every_recall_is_answered() {
+    let server = Server::start();
+    let (session, sink) = holder(&server).await;
+    assert!(server.world.lock().hellos[0].lease);
+    server.world.push(Down::Grant(v1::Grant { epoch: 5 }));
+    until("the grant is told", || sink.told().contains(&Told::Granted(5))).await;
+    let id = session.next_file_id().await.unwrap();
+    assert_eq!(server.world.lock().reserved_by.as_deref(), Some("42"), "a call says which mount it is of");
+    let held = Held { epoch: 5, follows: Seq(1) };
+    let op_id = OpId { client: 3, counter: 4 };
+    let made = session.apply_held(op_id, &[mkdir(id, "mine")], Vec::new(), Durable::No, held).await;
+    assert_eq!(made, Ok(Seq(2)));
+    assert_eq!(server.world.lock().last_held, (5, 1));
+    assert!(server.world.lock().results.contains_key(&op_id), "under the id that was given");
+    assert_eq!(make(&session, "another").await, Ok(Seq(3)));
+    assert_eq!(server.world.lock().last_held, (0, 0), "an ordinary change says nothing of it");
+    let recall = |release, token| Recall { epoch: 5, release, token };
+    for (release, token) in [(false, 1), (false, 2), (true, 0)] {
+        server.world.push(Down::Recall(v1::Recall { epoch: 5, release, token }));
+    }
+    until("three recalls are told", || sink.told().contains(&Told::Recalled(recall(true, 0)))).await;
+    assert!(sink.told().contains(&Told::Recalled(recall(false, 2))));
+    // Out of order, as they may end: the last that is sent says it all.
+    session.drained(recall(true, 0), true);
+    session.drained(recall(false, 2), false);
+    session.drained(recall(false, 1), false);
+    let last = v1::Drained { epoch: 5, token: 2, released: true };
+    until("all are answered", || server.world.lock().drained.last() == Some(&last)).await;
+    // The next grant begins afresh.
+    session.drained(Recall { epoch: 6, release: false, token: 1 }, false);
+    let last = v1::Drained { epoch: 6, token: 1, released: false };
+    until("a later grant is answered for itself", || server.world.lock().drained.last() == Some(&last)).await;
+}
+
+#[tokio::test]
+async fn a_mount_that_is_back_is_told_that_it_still_has_the_space_before_it_is_up() {
+    let server = Server::start();
+    let (_session, sink) = holder(&server).await;
+    server.world.lock().epoch = 9;
+    server.world.forget_streams();
+    until("the stream is back", || sink.told().last() == Some(&Told::Up(true)) && sink.told().len() > 2).await;
+    assert_eq!(sink.told()[1..], [Told::Up(false), Told::Granted(9), Told::Up(true)]);
+}
+
+#[tokio::test]
+async fn a_lease_that_was_not_asked_for_ends_the_stream() {
+    let server = Server::start();
+    let (session, _, sink) = mount(&server, 5).await;
+    session.wait_connected().await.unwrap();
+    server.world.push(Down::Grant(v1::Grant { epoch: 5 }));
+    until("the stream was lost", || sink.told().contains(&Told::Up(false))).await;
 }

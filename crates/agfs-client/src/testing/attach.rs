@@ -44,6 +44,7 @@ pub(super) async fn attach(
         while let Ok(Some(message)) = up.message().await {
             match message.message {
                 Some(Up::Ack(ack)) => world.lock().acks.push(ack),
+                Some(Up::Drained(drained)) => world.lock().drained.push(drained),
                 Some(Up::Ping(_)) => world.lock().pings += 1,
                 _ => {}
             }
@@ -75,6 +76,7 @@ fn begin(world: &World, hello: v1::Hello, down: &UnboundedSender<Down>) {
         resumed,
         root: inner.tree.nodes.get(&FileId::ROOT).map(ToWire::to_wire),
         lease_ms: world.lease_ms.load(Ordering::SeqCst),
+        epoch: inner.epoch,
     }));
     if resumed {
         inner.sets.iter().filter(|s| s.from >= seen).for_each(|s| send(M::Changes(s.clone())));

@@ -73,6 +73,7 @@ impl v1::tree_server::Tree for Service {
         let request = request.into_inner();
         {
             let mut inner = self.lock();
+            inner.last_held = (request.epoch, request.follows);
             inner.inline_bytes += request.chunks.iter().map(|c| c.data.len()).sum::<usize>();
             for chunk in request.chunks {
                 inner.chunks.insert(ChunkHash::from_slice(&chunk.hash).map_err(fail)?, chunk);
@@ -97,6 +98,8 @@ impl v1::tree_server::Tree for Service {
         request: Request<v1::ReserveIdsRequest>,
     ) -> Result<Response<v1::ReserveIdsReply>, Status> {
         self.enter("reserve_ids").map_err(fail)?;
+        let by = request.metadata().get("agfs-mount").and_then(|v| v.to_str().ok()).map(str::to_owned);
+        self.lock().reserved_by = by;
         let count = request.into_inner().count;
         let mut inner = self.lock();
         let first = inner.next_id;

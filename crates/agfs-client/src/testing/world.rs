@@ -66,7 +66,14 @@ pub(crate) struct Inner {
     pub held: Option<Vec<v1::ChangeSet>>,
     pub hellos: Vec<v1::Hello>,
     pub acks: Vec<v1::Ack>,
+    pub drained: Vec<v1::Drained>,
     pub pings: u32,
+    /// Under which epoch a mount that comes back has the space to itself.
+    pub epoch: u64,
+    /// The mount that ids were last reserved for, as the call said.
+    pub reserved_by: Option<String>,
+    /// Epoch and predecessor of the last apply.
+    pub last_held: (u64, u64),
     /// How often each call arrived.
     pub calls: HashMap<&'static str, u32>,
     pub inline_bytes: usize,

@@ -7,6 +7,8 @@ mod download;
 mod upload;
 mod within;
 
+pub(crate) use upload::local_error;
+
 use crate::connection::Connection;
 use crate::paths::Place;
 use agfs_core::node::{Body, Node};

@@ -129,7 +129,7 @@ fn mtime(meta: &Metadata) -> Timestamp {
 }
 
 /// A failure of the local disk, with the path.
-pub(super) fn local_error(path: &Path, error: &io::Error) -> Error {
+pub(crate) fn local_error(path: &Path, error: &io::Error) -> Error {
     let kind = match error.kind() {
         io::ErrorKind::NotFound => ErrorKind::NotFound,
         io::ErrorKind::PermissionDenied => ErrorKind::PermissionDenied,

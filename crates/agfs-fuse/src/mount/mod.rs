@@ -155,6 +155,7 @@ fn attach_options(config: &MountConfig, mountpoint: &std::path::Path) -> AttachO
         host: config.host.clone(),
         consistency: config.consistency,
         read_only: config.read_only || !config.at.is_empty(),
+        lease: false,
     }
 }
 

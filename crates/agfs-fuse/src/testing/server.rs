@@ -203,6 +203,11 @@ impl FakeServer {
         Ok(seq)
     }
 
+    /// Applies operations by another entrance, together or not at all.
+    pub fn change_all(&self, ops: &[TimedOp]) -> Result<Seq> {
+        self.apply(ops, usize::MAX)
+    }
+
     /// Applies one operation by another entrance.
     pub fn change(&self, op: agfs_core::op::Op) -> Result<Seq> {
         let time = Timestamp(self.clock.fetch_add(1, Ordering::Relaxed));

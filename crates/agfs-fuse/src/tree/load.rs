@@ -33,9 +33,7 @@ impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         let mut state = self.tree.state.write();
         state.in_flight = state.in_flight.saturating_sub(1);
-        if state.in_flight == 0 {
-            state.recent = Vec::new();
-        }
+        state.trim();
     }
 }
 

@@ -4,10 +4,14 @@
 //! committed log up to one sequence number. Directories are loaded whole: a name that a loaded directory does not have does
 //! not exist. Kernel caches, open files and uncommitted writes are not known here.
 
+#[cfg_attr(not(test), expect(dead_code, reason = "no mount asks for a space to itself"))]
+pub mod ahead;
 mod load;
 pub mod node;
 mod state;
 
+#[cfg(test)]
+mod ahead_test;
 #[cfg(test)]
 mod memory_test;
 #[cfg(test)]
@@ -75,6 +79,7 @@ impl VersionTree {
         let mut state = self.state.write();
         if state.seen <= head.seq {
             state.seen = head.seq;
+            state.confirmed = head.seq;
             state.hold(Arc::new(TreeNode::new(root, None)));
         }
         let seq = state.seen;
@@ -88,6 +93,15 @@ impl VersionTree {
     pub fn apply(&self, set: &ChangeSet) -> Vec<Touched> {
         let mut state = self.state.write();
         let touched = state.apply(set);
+        self.advance(&state);
+        touched
+    }
+
+    /// Takes note of a change set that this mount made before the server, as [`VersionTree::plan`] gave it.
+    #[cfg_attr(not(test), expect(dead_code, reason = "no mount asks for a space to itself"))]
+    pub fn take(&self, set: &ChangeSet) -> Vec<Touched> {
+        let mut state = self.state.write();
+        let touched = state.take(set);
         self.advance(&state);
         touched
     }

@@ -81,6 +81,28 @@ impl TreeNode {
         }
     }
 
+    /// The node as the core has it.
+    pub fn to_node(&self) -> Node {
+        let body = match &self.body {
+            Small::Dir(dir) => Body::Dir(*dir),
+            Small::Symlink(target) => Body::Symlink(target.clone()),
+            Small::Special { kind, rdev } => Body::Special { kind: *kind, rdev: *rdev },
+            Small::Empty | Small::OneChunk { .. } | Small::Content(_) => {
+                Body::File(self.content().unwrap_or_else(Content::empty))
+            }
+        };
+        Node {
+            file_id: self.id,
+            link: self.link.clone(),
+            more_links: self.more_links.as_ref().map(|links| links.to_vec()).unwrap_or_default(),
+            attr: self.attr,
+            xattrs: self.xattrs.clone(),
+            body,
+            version: self.version,
+            version_no: self.version_no,
+        }
+    }
+
     /// What kind of thing it is.
     pub const fn kind(&self) -> NodeKind {
         match &self.body {
@@ -207,6 +229,7 @@ mod tests {
             assert_eq!(kept.content().as_ref(), node.content());
             assert_eq!((kept.size(), kept.allocated()), (node.size(), node.content().unwrap().allocated));
             assert_eq!((kept.kind(), kept.nlink()), (node.kind(), node.nlink()));
+            assert_eq!(kept.to_node(), node);
         }
     }
 }

@@ -7,6 +7,7 @@ use agfs_core::node::Node;
 use agfs_core::space::Point;
 use agfs_core::{FileId, Seq};
 use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// The entries of a directory that is loaded: all of them.
@@ -48,18 +49,36 @@ pub(super) struct State {
     pub generation: u64,
     /// Requests under way whose answers may be older than `seen` when they come.
     pub in_flight: usize,
-    /// The change sets that came while any request was under way, for those answers.
-    pub recent: Vec<Arc<ChangeSet>>,
+    /// Change sets, in order, for those answers: those that came while any request was under way, and those that this mount
+    /// made and the stream has not brought.
+    pub recent: VecDeque<Arc<ChangeSet>>,
+    /// What the stream has brought; `seen` is ahead of it by what this mount made.
+    pub confirmed: Seq,
 }
 
 impl State {
-    /// Applies a change set that follows on `seen`.
+    /// Applies a change set that the stream has brought, if it was not applied when it was made.
     pub fn apply(&mut self, set: &ChangeSet) -> Vec<Touched> {
-        if set.to <= self.seen {
-            return Vec::new();
+        self.confirmed = self.confirmed.max(set.to);
+        let touched = if set.to > self.seen { self.take(set) } else { Vec::new() };
+        self.trim();
+        touched
+    }
+
+    /// Lets go of change sets that no answer can lack.
+    pub fn trim(&mut self) {
+        while self.in_flight == 0 && self.recent.front().is_some_and(|set| set.to <= self.confirmed) {
+            self.recent.pop_front();
         }
-        if self.in_flight > 0 {
-            self.recent.push(Arc::new(set.clone()));
+        if self.recent.is_empty() {
+            self.recent = VecDeque::new();
+        }
+    }
+
+    /// Applies a change set that follows on `seen`, from the stream or made here.
+    pub fn take(&mut self, set: &ChangeSet) -> Vec<Touched> {
+        if self.in_flight > 0 || set.to > self.confirmed {
+            self.recent.push_back(Arc::new(set.clone()));
         }
         let mut touched: Vec<Touched> = Vec::with_capacity(set.changes.len());
         let mut places: FxHashMap<FileId, usize> = FxHashMap::default();
@@ -207,6 +226,7 @@ impl State {
     pub fn reset(&mut self, head: Point) -> State {
         let fresh = State {
             seen: head.seq,
+            confirmed: head.seq,
             head: Some(head),
             generation: self.generation + 1,
             in_flight: self.in_flight,

@@ -26,6 +26,8 @@ use tonic::{Status, Streaming};
 
 /// How often a sign of life is sent when there is nothing else to say.
 const HEARTBEAT: Duration = Duration::from_secs(2);
+/// How a stream ends that the client has ended in good order.
+const CLEAN: &str = "the client ended";
 
 type DownStream = Pin<Box<dyn Stream<Item = Result<v1::AttachDown, Status>> + Send>>;
 
@@ -37,6 +39,8 @@ struct Wanted {
     /// The past state that it shows, if it is not of the present.
     past: Option<Point>,
     seen: Option<Point>,
+    /// Whether it can have the space to itself.
+    lease: bool,
 }
 
 impl Service {
@@ -47,14 +51,25 @@ impl Service {
             return Err(fail(Error::invalid("the first message of an attach stream must be `hello`")));
         };
         let wanted = self.check_hello(hello).map_err(fail)?;
+        let alone = wanted.cell.lease.clone().exclude(wanted.mount.id).await;
         let (listener, messages, welcome) = self.register(wanted.cell.clone(), wanted).map_err(fail)?;
+        alone.end_at_once();
         let (sender, receiver) = mpsc::channel(64);
         let (cell, listener) = (listener.0, listener.1);
+        let (engine, at) = (self.engine.clone(), cell.clone());
+        let offer = move || {
+            if let Err(error) = engine.offer_lease(&at) {
+                tracing::warn!(%error, "no mount could be given the space to itself");
+            }
+        };
         tokio::spawn(async move {
+            let mut clean = false;
             if sender.send(Ok(down(Down::Welcome(welcome)))).await.is_ok() {
-                let ended = serve(&listener, messages, &sender, &mut up).await;
+                let ended = serve(&cell, &listener, messages, &sender, &mut up, offer).await;
+                clean = ended == CLEAN;
                 tracing::info!(mount = %listener.mount.id, path = %listener.mount.mount_path, ended, "mount detached");
             }
+            cell.lease.lost(&listener, clean);
             cell.hub.detach(&listener);
         });
         Ok(Box::pin(ReceiverStream::new(receiver)))
@@ -77,7 +92,7 @@ impl Service {
         mount.read_only |= !hello.at.is_empty();
         let past = (!hello.at.is_empty()).then_some(point);
         let seen = hello.seen.map(Point::from_wire).transpose()?;
-        Ok(Wanted { cell, mount, root, past, seen })
+        Ok(Wanted { cell, mount, root, past, seen, lease: hello.lease })
     }
 
     /// Registers the mount at the head of the space, so that it misses nothing from there on.
@@ -101,7 +116,8 @@ impl Service {
         let head = wanted.past.unwrap_or_else(|| state.head());
         mount.seen = state.head().seq;
         let space = state.space.clone();
-        let (listener, messages) = cell.hub.attach(mount.clone());
+        let (listener, messages) = cell.hub.attach(mount.clone(), wanted.lease);
+        let epoch = cell.lease.back(&listener).unwrap_or(0);
         drop(state);
         let welcome = v1::Welcome {
             mount: Some(mount.to_wire()),
@@ -110,18 +126,21 @@ impl Service {
             resumed: wanted.seen == Some(head),
             root: Some(root.to_wire()),
             lease_ms: LEASE.as_millis() as u32,
+            epoch,
         };
         tracing::info!(mount = %mount.id, space = %space.name, path = %mount.mount_path, agent = %mount.author.agent, "mount attached");
         Ok(((cell, listener), messages, welcome))
     }
 }
 
-/// Carries messages until one side ends; returns why.
+/// Carries messages until one side ends; returns why. `offer` is called now and then, to give the space to this mount.
 async fn serve(
+    cell: &SpaceCell,
     listener: &Listener,
     mut messages: mpsc::Receiver<Message>,
     sender: &mpsc::Sender<Result<v1::AttachDown, Status>>,
     up: &mut Streaming<v1::AttachUp>,
+    offer: impl Fn(),
 ) -> &'static str {
     let mut heartbeat = tokio::time::interval(HEARTBEAT);
     let mut heard = tokio::time::Instant::now();
@@ -139,11 +158,16 @@ async fn serve(
                     heard = tokio::time::Instant::now();
                     listener.ack(Seq(ack.seen), ack.pending);
                 }
+                Some(Ok(v1::AttachUp { message: Some(Up::Drained(d)) })) => {
+                    heard = tokio::time::Instant::now();
+                    cell.lease.drained(listener.mount.id, d.epoch, d.token, d.released);
+                }
                 Some(Ok(_)) => heard = tokio::time::Instant::now(),
                 Some(Err(_)) => return "the connection broke",
-                None => return "the client ended",
+                None => return CLEAN,
             },
             _ = heartbeat.tick() => {
+                offer();
                 if heard.elapsed() > LEASE {
                     return "silent for longer than its lease";
                 }
@@ -162,6 +186,10 @@ fn down(message: Down) -> v1::AttachDown {
 fn wire(message: &Message) -> Down {
     match message {
         Message::Changes(set) => Down::Changes(set.to_wire()),
+        Message::Grant { epoch } => Down::Grant(v1::Grant { epoch: *epoch }),
+        Message::Recall { epoch, release, token } => {
+            Down::Recall(v1::Recall { epoch: *epoch, release: *release, token: *token })
+        }
         Message::Reset { head, op_id } => Down::Reset(v1::Reset { head: Some(head.to_wire()), op_id: op_id.to_wire() }),
     }
 }

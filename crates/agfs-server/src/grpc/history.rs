@@ -1,6 +1,6 @@
 //! Going back, and looking back.
 
-use super::{Service, author, checked, fail, outside};
+use super::{NO_MOUNT, Service, author, caller, checked, fail, outside};
 use crate::engine::Engine;
 use crate::ops::{Durable, FileVersion, HistoryResult, LogFilter, LogLine, NewCheckpoint};
 use agfs_core::id::{OpId, Seq};
@@ -104,7 +104,7 @@ impl History for Service {
             cause: cause.map_err(fail)?,
             author: outside(author(r.author)?),
         };
-        let cell = self.space(&r.space)?;
+        let (cell, _alone) = self.space_alone(&r.space, NO_MOUNT).await?;
         let checkpoint = self.engine.create_checkpoint(&cell, new).map_err(fail)?;
         self.engine.make_durable(Durable::Disk).await.map_err(fail)?;
         Ok(checkpoint_reply(&checkpoint))
@@ -140,7 +140,8 @@ impl History for Service {
 
     async fn rollback(&self, request: Request<v1::RollbackRequest>) -> Reply<v1::HistoryReply> {
         let r = request.into_inner();
-        let (cell, op_id, author) = (self.space(&r.space)?, checked::<_, OpId>(r.op_id)?, outside(author(r.author)?));
+        let (op_id, author) = (checked::<_, OpId>(r.op_id)?, outside(author(r.author)?));
+        let (cell, _alone) = self.space_alone(&r.space, NO_MOUNT).await?;
         let result = self.engine.rollback(&cell, op_id, &r.r#ref, author, r.dry_run).map_err(fail)?;
         self.finish_history(&r.space, &result, r.dry_run).await?;
         Ok(history_reply(&result))
@@ -148,7 +149,8 @@ impl History for Service {
 
     async fn restore(&self, request: Request<v1::RestoreRequest>) -> Reply<v1::HistoryReply> {
         let r = request.into_inner();
-        let (cell, op_id, author) = (self.space(&r.space)?, checked::<_, OpId>(r.op_id)?, outside(author(r.author)?));
+        let (op_id, author) = (checked::<_, OpId>(r.op_id)?, outside(author(r.author)?));
+        let (cell, _alone) = self.space_alone(&r.space, NO_MOUNT).await?;
         let (space, dry_run) = (r.space, r.dry_run);
         let result =
             self.blocking(move |engine| engine.restore(&cell, op_id, &r.r#ref, &r.paths, author, dry_run)).await?;
@@ -158,7 +160,8 @@ impl History for Service {
 
     async fn undo(&self, request: Request<v1::UndoRequest>) -> Reply<v1::HistoryReply> {
         let r = request.into_inner();
-        let (cell, op_id, author) = (self.space(&r.space)?, checked::<_, OpId>(r.op_id)?, outside(author(r.author)?));
+        let (op_id, author) = (checked::<_, OpId>(r.op_id)?, outside(author(r.author)?));
+        let (cell, _alone) = self.space_alone(&r.space, NO_MOUNT).await?;
         let (named, dry_run) = (named(&r.op)?, r.dry_run);
         let result = self.blocking(move |engine| engine.undo(&cell, op_id, named, author, dry_run)).await?;
         self.finish_history(&r.space, &result, dry_run).await?;
@@ -167,7 +170,8 @@ impl History for Service {
 
     async fn redo(&self, request: Request<v1::UndoRequest>) -> Reply<v1::HistoryReply> {
         let r = request.into_inner();
-        let (cell, op_id, author) = (self.space(&r.space)?, checked::<_, OpId>(r.op_id)?, outside(author(r.author)?));
+        let (op_id, author) = (checked::<_, OpId>(r.op_id)?, outside(author(r.author)?));
+        let (cell, _alone) = self.space_alone(&r.space, NO_MOUNT).await?;
         let (named, dry_run) = (named(&r.op)?, r.dry_run);
         let result = self.blocking(move |engine| engine.redo(&cell, op_id, named, author, dry_run)).await?;
         self.finish_history(&r.space, &result, dry_run).await?;
@@ -175,8 +179,9 @@ impl History for Service {
     }
 
     async fn diff(&self, request: Request<v1::DiffRequest>) -> Reply<Self::DiffStream> {
+        let by = caller(&request);
         let r = request.into_inner();
-        let cell = self.space(&r.space)?;
+        let cell = self.space_now(&r.space, by).await?;
         let entries = self.blocking(move |engine| engine.diff(&cell, &r.a, &r.b, &r.paths)).await?;
         Ok(Response::new(self.stream(move |_, send| {
             for part in entries.chunks(PART) {
@@ -189,8 +194,9 @@ impl History for Service {
     }
 
     async fn log(&self, request: Request<v1::LogRequest>) -> Reply<Self::LogStream> {
+        let by = caller(&request);
         let r = request.into_inner();
-        let cell = self.space(&r.space)?;
+        let cell = self.space_now(&r.space, by).await?;
         let since = (r.since_ns != 0).then_some(Timestamp(r.since_ns));
         let filter = LogFilter { agent: r.agent, task: r.task, since, limit: r.limit };
         Ok(Response::new(self.stream(move |engine, send| {
@@ -205,15 +211,17 @@ impl History for Service {
     }
 
     async fn file_log(&self, request: Request<v1::FileLogRequest>) -> Reply<v1::FileLogReply> {
+        let by = caller(&request);
         let r = request.into_inner();
-        let cell = self.space(&r.space)?;
+        let cell = self.space_now(&r.space, by).await?;
         let versions = self.blocking(move |engine| engine.file_log(&cell, &r.at, &r.path)).await?;
         Ok(Response::new(v1::FileLogReply { versions: versions.iter().map(version).collect() }))
     }
 
     async fn watch(&self, request: Request<v1::WatchRequest>) -> Reply<Self::WatchStream> {
+        let by = caller(&request);
         let r = request.into_inner();
-        let cell = self.space(&r.space)?;
+        let cell = self.space_now(&r.space, by).await?;
         let mut head = cell.hub.watch();
         let now = head.borrow_and_update().seq;
         let mut since = r.since.map_or(now, Seq);

@@ -8,6 +8,7 @@ mod tree;
 
 use crate::config::About;
 use crate::engine::{Engine, SpaceCell};
+use crate::lease::Excluding;
 use agfs_core::error::{Error, Result};
 use agfs_core::id::{MountId, Seq};
 use agfs_core::op::Author;
@@ -48,6 +49,21 @@ impl Service {
         self.engine.space(name).map_err(fail)
     }
 
+    /// A space to be looked at, with everything that a mount which has it to itself has made until now. `by`: the mount that
+    /// asks, if it is one.
+    async fn space_now(&self, name: &str, by: MountId) -> Result<Arc<SpaceCell>, Status> {
+        let cell = self.space(name)?;
+        cell.lease.drain(by).await;
+        Ok(cell)
+    }
+
+    /// A space to be changed, which no mount but `by` has to itself while the second value lives.
+    async fn space_alone(&self, name: &str, by: MountId) -> Result<(Arc<SpaceCell>, Excluding), Status> {
+        let cell = self.space(name)?;
+        let excluding = cell.lease.exclude(by).await;
+        Ok((cell, excluding))
+    }
+
     /// Runs what may read much or write much away from the threads that serve connections.
     async fn blocking<T: Send + 'static>(
         &self,
@@ -71,6 +87,17 @@ impl Service {
             cell.hub.wait_acks(seq, author.mount).await;
         }
     }
+}
+
+/// The metadata key under which a mount says which one it is.
+const MOUNT_KEY: &str = "agfs-mount";
+/// Who calls that is no mount.
+const NO_MOUNT: MountId = MountId(0);
+
+/// The mount that makes a call; [`NO_MOUNT`] for everybody else.
+fn caller<T>(request: &tonic::Request<T>) -> MountId {
+    let said = request.metadata().get(MOUNT_KEY).and_then(|value| value.to_str().ok());
+    said.and_then(|id| id.parse().ok()).map_or(NO_MOUNT, MountId)
 }
 
 fn fail(error: Error) -> Status {

@@ -1,6 +1,6 @@
 //! Spaces, and what is live.
 
-use super::{Service, author, checked, fail, outside};
+use super::{NO_MOUNT, Service, author, caller, checked, fail, outside};
 use crate::capacity;
 use crate::ops::{NewSpace, SpaceInfo};
 use agfs_core::id::OpId;
@@ -37,7 +37,8 @@ impl Spaces for Service {
     }
 
     async fn get_space(&self, request: Request<v1::SpaceRequest>) -> Reply<v1::SpaceReply> {
-        Ok(Response::new(reply(&self.space(&request.into_inner().space)?.info())))
+        let by = caller(&request);
+        Ok(Response::new(reply(&self.space_now(&request.into_inner().space, by).await?.info())))
     }
 
     async fn list_spaces(&self, _: Request<v1::ListSpacesRequest>) -> Reply<v1::ListSpacesReply> {
@@ -48,6 +49,7 @@ impl Spaces for Service {
     async fn delete_space(&self, request: Request<v1::DeleteSpaceRequest>) -> Reply<v1::SpaceReply> {
         let r = request.into_inner();
         let op_id = checked::<_, OpId>(r.op_id)?;
+        let _alone = self.space_alone(&r.space, NO_MOUNT).await?;
         let info = self.blocking(move |engine| engine.delete_space(&r.space, op_id)).await?;
         self.engine.make_durable(crate::ops::Durable::Disk).await.map_err(fail)?;
         Ok(Response::new(reply(&info)))
@@ -56,7 +58,8 @@ impl Spaces for Service {
     async fn fork_space(&self, request: Request<v1::ForkSpaceRequest>) -> Reply<v1::SpaceReply> {
         let r = request.into_inner();
         let op_id = checked::<_, OpId>(r.op_id)?;
-        let (cell, author) = (self.space(&r.space)?, outside(author(r.author)?));
+        let author = outside(author(r.author)?);
+        let (cell, _alone) = self.space_alone(&r.space, NO_MOUNT).await?;
         let info = self.blocking(move |engine| engine.fork_space(&cell, &r.at, &r.new_name, op_id, author)).await?;
         self.engine.make_durable(crate::ops::Durable::Disk).await.map_err(fail)?;
         Ok(Response::new(reply(&info)))
@@ -66,13 +69,14 @@ impl Spaces for Service {
         let mut mounts = Vec::new();
         for cell in self.engine.all_spaces() {
             let info = cell.info();
+            let holder = cell.lease.holder();
             for listener in cell.hub.mounts() {
                 let mut mount: v1::Mount = listener.mount.to_wire();
                 mount.seen = listener.acked().0;
                 mounts.push(v1::MountState {
                     mount: Some(mount),
                     space_name: info.space.name.clone(),
-                    lease: "shared".to_owned(),
+                    lease: if holder == Some(listener.mount.id) { "exclusive" } else { "shared" }.to_owned(),
                     pending: listener.pending(),
                     head_seq: info.head.0,
                 });

@@ -1,11 +1,11 @@
 //! One tree: reading it, changing it. The stream that tells of changes is in `attach`.
 
-use super::{Service, author, checked, fail};
+use super::{Service, author, caller, checked, fail};
 use crate::blob::EncodedChunk;
 use crate::engine::SpaceCell;
-use crate::ops::Durable;
+use crate::ops::{Durable, Held};
 use agfs_core::Error;
-use agfs_core::id::{ChunkHash, FileId, OpId};
+use agfs_core::id::{ChunkHash, FileId, OpId, Seq};
 use agfs_core::op::{Batch, TimedOp};
 use agfs_proto::v1::tree_server::Tree;
 use agfs_proto::{ToWire, convert, status, v1};
@@ -61,24 +61,27 @@ impl Tree for Service {
     }
 
     async fn resolve(&self, request: Request<v1::ResolveRequest>) -> Reply<v1::ResolveReply> {
+        let by = caller(&request);
         let r = request.into_inner();
-        let cell = self.space(&r.space)?;
+        let cell = self.space_now(&r.space, by).await?;
         let resolved = self.engine.resolve(&cell, &r.at, &r.path, r.partial).map_err(fail)?;
         let nodes = resolved.nodes.iter().map(ToWire::to_wire).collect();
         Ok(Response::new(v1::ResolveReply { nodes, at: Some(resolved.at.to_wire()) }))
     }
 
     async fn get_nodes(&self, request: Request<v1::GetNodesRequest>) -> Reply<v1::GetNodesReply> {
+        let by = caller(&request);
         let r = request.into_inner();
-        let cell = self.space(&r.space)?;
+        let cell = self.space_now(&r.space, by).await?;
         let ids: Vec<FileId> = r.file_ids.into_iter().map(FileId).collect();
         let (nodes, seq) = self.engine.nodes(&cell, &r.at, &ids).map_err(fail)?;
         Ok(Response::new(v1::GetNodesReply { nodes: nodes.iter().map(ToWire::to_wire).collect(), seq: seq.0 }))
     }
 
     async fn list_dir(&self, request: Request<v1::ListDirRequest>) -> Reply<Self::ListDirStream> {
+        let by = caller(&request);
         let r = request.into_inner();
-        let cell = self.space(&r.space)?;
+        let cell = self.space_now(&r.space, by).await?;
         let mut listing = self.blocking(move |engine| engine.list_dir(&cell, &r.at, FileId(r.file_id))).await?;
         let (sender, receiver) = mpsc::channel(4);
         let engine = self.engine.clone();
@@ -133,11 +136,16 @@ impl Tree for Service {
             self.engine.chunks.put(sent).await.map_err(|e| failed_apply(&cell, e))?;
         }
         let by = batch.author.clone();
+        let held = (r.epoch != 0).then_some(Held { epoch: r.epoch, follows: Seq(r.follows) });
+        let _alone = match held {
+            Some(_) => None,
+            None => Some(cell.lease.exclude(by.mount).await),
+        };
         let applied = if batch.ops.len() <= INLINE_OPS {
-            self.engine.apply(&cell, &batch)
+            self.engine.apply_held(&cell, &batch, held)
         } else {
             let (engine, at) = (self.engine.clone(), cell.clone());
-            let done = tokio::task::spawn_blocking(move || engine.apply(&at, &batch)).await;
+            let done = tokio::task::spawn_blocking(move || engine.apply_held(&at, &batch, held)).await;
             done.unwrap_or_else(|e| Err(Error::internal(format!("the task of this batch failed: {e}"))))
         };
         let applied = applied.map_err(|e| failed_apply(&cell, e))?;
@@ -193,8 +201,9 @@ impl Tree for Service {
     }
 
     async fn sync(&self, request: Request<v1::SyncRequest>) -> Reply<v1::SyncReply> {
+        let by = caller(&request);
         let r = request.into_inner();
-        let cell = self.space(&r.space)?;
+        let cell = self.space_now(&r.space, by).await?;
         let durable = if r.object { Durable::Object } else { Durable::Disk };
         let seq = self.engine.sync(&cell, durable).await.map_err(fail)?;
         Ok(Response::new(v1::SyncReply { seq: seq.0 }))

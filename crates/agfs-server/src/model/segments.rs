@@ -5,13 +5,11 @@ use super::{keys, record};
 use crate::store::{Batch, Read};
 use agfs_core::error::{Error, Result};
 use agfs_core::id::ChunkHash;
-use agfs_core::manifest::{Extent, Manifest};
+use agfs_core::manifest::{Extent, INLINE_EXTENTS, Manifest};
 use agfs_core::node::{Content, Layout, SegmentRef};
 use agfs_proto::{FromWire, Message, ToWire, v1};
 use std::sync::Arc;
 
-/// Up to this many extents stay with the node.
-const INLINE: usize = 8;
 /// A segment ends at an extent whose hash has these bits zero, but not before `MIN` and not after `MAX` extents: the
 /// borders depend on the content alone, so a change in one place leaves the segments of the others as they are.
 const BORDER: u8 = 0x7f;
@@ -20,7 +18,7 @@ const MAX: usize = 512;
 
 /// Content for a node, with the segments that it needs put into `batch`.
 pub fn store(manifest: Manifest, batch: &mut Batch) -> Content {
-    if manifest.extents().len() <= INLINE {
+    if manifest.extents().len() <= INLINE_EXTENTS {
         return Content::inline(manifest);
     }
     let mut refs = Vec::new();

@@ -38,10 +38,25 @@ pub struct Applied {
     pub repeated: bool,
 }
 
+/// What a mount that has the space to itself says of its batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Under which grant.
+    pub epoch: u64,
+    /// The change that the first of the batch follows on.
+    pub follows: Seq,
+}
+
 impl Engine {
     /// Applies a batch: all of it or, with an error that names the operation, nothing. A batch that comes again is
     /// answered as the first time. Does not wait for mounts nor for the disk.
     pub fn apply(&self, cell: &SpaceCell, batch: &Batch) -> Result<Applied> {
+        self.apply_held(cell, batch, None)
+    }
+
+    /// [`Engine::apply`] for the mount that has the space to itself. Fails with `Conflict`, too, when it has not any more, or
+    /// when the space is not where the mount takes it to be.
+    pub fn apply_held(&self, cell: &SpaceCell, batch: &Batch, held: Option<Held>) -> Result<Applied> {
         if batch.ops.len() > MAX_OPS {
             return Err(Error::invalid(format!(
                 "a batch has at most {MAX_OPS} operations, this one {}",
@@ -54,6 +69,16 @@ impl Engine {
             return Ok(Applied { from: done.from, to: done.after.seq, repeated: true });
         }
         let from = state.timeline.head;
+        if let Some(held) = held {
+            // With the space locked: whoever was let in has made changes before this or makes them after.
+            cell.lease.check(batch.author.mount, held.epoch)?;
+            if held.follows != from {
+                return Err(Error::conflict(format!(
+                    "the changes follow on {}, but the space is at {from}: they were made on another state",
+                    held.follows
+                )));
+            }
+        }
         let origin = Origin { op_id: batch.op_id, author: batch.author.clone(), time: state.tick(&*self.clock) };
         let lineage = Arc::clone(&state.lineage);
         let mut txn = Txn::new(self.read(), &lineage, state.timeline.id, from.next());

@@ -16,7 +16,7 @@ mod restore;
 mod rollback;
 mod space;
 
-pub use apply::{Applied, Durable};
+pub use apply::{Applied, Durable, Held};
 pub use checkpoint::NewCheckpoint;
 pub use file_log::FileVersion;
 pub use history::HistoryResult;
